@@ -21,7 +21,7 @@ use crate::{
         OpsError,
         compactions::{is_agents, own},
         members::turns_of,
-        seen::{StandIns, items},
+        sight::{StandIns, items},
     },
     report::Boundary,
     session::{Damages, Session, View, departures::set_aside, entry_ids, lines, replay::Replays},

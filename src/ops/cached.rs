@@ -6,7 +6,12 @@ use crate::{
     context::measure::Measured,
     json::Raw,
     model::{EntryId, IdPrefix, Timestamp},
-    ops::{OpsError, material::material, measuring::NEWEST, request::measured, seen::Asked},
+    ops::{
+        OpsError,
+        measure::{NEWEST, material},
+        request::measured,
+        sight::Asked,
+    },
     report::Cached,
     session::{Damages, Session},
     sync::Archive,

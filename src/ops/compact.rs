@@ -29,9 +29,9 @@ use crate::{
         OpsError,
         compacting::Compacting,
         excerpts::excerpts,
-        material::{guard, material},
+        measure::{guard, material},
         request::{measured, size},
-        seen::{Material, front},
+        sight::{Material, front},
     },
     report::{Compacted, Part, Parts, Planned},
     session::{

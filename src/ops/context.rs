@@ -5,10 +5,9 @@ use crate::{
     model::{EntryNumber, Kind},
     ops::{
         OpsError,
-        fullness::{FEW, MODEL_WITHIN, fullness_at, prepared},
-        material::guard,
-        measuring,
-        seen::{self, Asked},
+        measure::{NEWEST, guard},
+        request::{FEW, MODEL_WITHIN, fullness_at, prepared},
+        sight::{self, Asked},
     },
     report::{Context, Explained, Fullness, Landing, Tokens},
     session::{Damages, Session, Target, View, ids::id_of},
@@ -20,12 +19,12 @@ use crate::{
 /// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
 /// counted once the window is full. More of them are read only until one of the two is true.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
-    fullness_at(archive, session, None, asked, measuring::NEWEST..usize::MAX)
+    fullness_at(archive, session, None, asked, NEWEST..usize::MAX)
 }
 
 /// Returns the model that answered last, if one of the newest entries names it.
 pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
-    fullness_at(archive, session, None, asked, FEW..measuring::NEWEST).ok()?.model
+    fullness_at(archive, session, None, asked, FEW..NEWEST).ok()?.model
 }
 
 /// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
@@ -37,7 +36,7 @@ pub fn tokens(
     asked: &Asked,
 ) -> Option<Tokens> {
     let full = |at| {
-        let read = measuring::NEWEST..MODEL_WITHIN;
+        let read = NEWEST..MODEL_WITHIN;
         let full = fullness_at(archive, session, at, asked, read).ok();
         full.filter(|full| !full.is_least)
     };
@@ -97,7 +96,7 @@ pub(super) fn sendable_context(
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
     let tip = archive.store().state(session.key)?;
     let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
-    seen::window(archive, session, view.as_ref(), asked)
+    sight::window(archive, session, view.as_ref(), asked)
 }
 
 /// Returns whether an entry is on the way to the head of a context.

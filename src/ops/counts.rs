@@ -7,7 +7,7 @@ use crate::{
     context::tokens::{Counting, Encoding},
     json::Raw,
     model::{EntryNumber, Message},
-    ops::{OpsError, counted::kept},
+    ops::{OpsError, measure::kept},
     session::{Session, View},
     store::whole_lines,
     sync::{self, Archive},

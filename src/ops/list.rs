@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     model::{Glance, SessionName, Tie, TieKind, Timestamp},
-    ops::{OpsError, glance::glance, seen::Asked},
+    ops::{OpsError, glance::glance, sight::Asked},
     report::{ListedSession, Listing, UnreadSession},
     session::{Bond, Kin, Session, kin, listing},
     store::{Listed, SessionFilter, SessionKey, StoreError},

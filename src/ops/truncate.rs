@@ -8,9 +8,8 @@ use crate::{
     context::cut::{self, Limit, Rest},
     model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
     ops::{
-        OpsError,
-        seen::{StandIns, items},
-        shorten,
+        OpsError, shorten,
+        sight::{StandIns, items},
     },
     report::{Oversized, Truncated},
     session::{

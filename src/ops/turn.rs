@@ -30,7 +30,7 @@ use crate::{
         Asked, Compacting, Context, OpsError,
         append::{By, Stood, append_by},
         context::{sendable_context, whole_context},
-        material::material,
+        measure::material,
         recover::recover,
     },
     report::{Call, Turned},

@@ -110,7 +110,8 @@ mod tests {
     fn every_rule_compiles_and_is_called_by_its_keywords() {
         let files: Vec<File> = FILES.iter().map(|text| toml::from_str(text).unwrap()).collect();
         let tokens = |file: &File| file.tokens.values().map(BTreeMap::len).sum::<usize>();
-        let all: usize = files.iter().map(|file| file.rules.len() + file.assigned.len() + tokens(file)).sum();
+        let all: usize =
+            files.iter().map(|file| file.rules.len() + file.assigned.len() + tokens(file)).sum();
         let rules = Rules::get();
         assert!(all > 240 && rules.all.len() == all && rules.keywords.is_some());
         let names: BTreeSet<&str> = rules.names().collect();

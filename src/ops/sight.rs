@@ -1,4 +1,7 @@
-//! What a model sees of a session before a request is made of it: its entries become items, and its file tells of the model.
+//! What a model sees of a session before a request is made of it: its entries become items, and its file and its answers tell of
+//! the model.
+//!
+//! Between two compactions a context only grows, so the last answer of each stretch tells its size.
 
 use std::{
     borrow::Borrow,
@@ -12,14 +15,15 @@ use crate::{
         history::Limits,
         measure::Measure,
         tokens::Counting,
-        window::{Evidence, Window, Windows},
+        window::{Evidence, Window, Windows, is_believable},
     },
     json::Raw,
     model::{
-        Command, EntryNumber, Kind, Message, OperationNumber, PlaceNumber, Role, Timestamp, Usage,
+        Command, EntryNumber, Kind, Landmark, Message, OperationNumber, PlaceNumber, Role,
+        Timestamp, Usage,
     },
     ops::{
-        OpsError, answered,
+        OpsError,
         compactions::{boundaries, is_said_again, said_again},
     },
     session::{Session, View},
@@ -227,7 +231,7 @@ fn newest_by<M: Borrow<Message>>(
 ) -> Option<String> {
     for answer in newest_first.filter(|message| message.borrow().role == Role::Assistant) {
         *left = left.checked_sub(1)?;
-        if let Some(model) = answered::answerer(answer.borrow(), format) {
+        if let Some(model) = answerer(answer.borrow(), format) {
             return Some(model);
         }
     }
@@ -284,7 +288,7 @@ fn resolve(
 ) -> Result<(), OpsError> {
     // Where nobody has answered yet, as after a clear, the session goes on with the model that it had.
     if let Some(view) = view.filter(|_| found.is_whole && left == SILENT) {
-        let newest = answered::newest(archive, session, view)?;
+        let newest = newest(archive, session, view)?;
         found.told.model = found.told.model.take().or(newest.model);
         found.told.window = found.told.window.or(newest.window);
     }
@@ -294,7 +298,7 @@ fn resolve(
     found.window = asked.resolve(told, by.as_deref(), None);
     found.model = asked.model.clone().or(by);
     if let Some(view) = view.filter(|_| found.window.source.yields()) {
-        let largest = answered::largest(archive, session, view, found.model.as_deref())?;
+        let largest = largest(archive, session, view, found.model.as_deref())?;
         found.window = asked.resolve(told, found.model.as_deref(), largest);
     }
     Ok(())
@@ -463,6 +467,106 @@ fn kept_in(
 /// Returns whether one of some messages says the same as another.
 fn holds(messages: &[Message], other: &Message) -> bool {
     messages.iter().any(|one| (one.role, &one.blocks) == (other.role, &other.blocks))
+}
+
+/// How many ends of stretches are looked at, the newest first.
+const ENDS: usize = 8;
+/// How many entries before the end of a stretch are looked through for its last answer.
+const WITHIN: u64 = 64;
+
+/// Returns how many tokens the largest request had to which a model answered, or any model if none is named: before the
+/// newest boundaries, and at the ends of the branches.
+pub(super) fn largest(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    model: Option<&str>,
+) -> Result<Option<u64>, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let head = tip.position().and_then(|position| position.head);
+    let heads: BTreeSet<EntryNumber> =
+        tip.branches.values().filter_map(|position| position.head).collect();
+    // However many branches there are, the current one is among them.
+    let heads =
+        head.into_iter().chain(heads.into_iter().rev().filter(|other| Some(*other) != head));
+    let mut ends: Vec<EntryNumber> = heads.take(ENDS).map(EntryNumber::next).collect();
+    let mut end = EntryNumber::ALL.end;
+    for _ in 0..ENDS {
+        let Some(boundary) =
+            archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
+        else {
+            break;
+        };
+        ends.push(boundary);
+        end = boundary;
+    }
+    let mut largest = None;
+    for end in ends {
+        largest = largest.max(last_before(view, end, model)?);
+    }
+    Ok(largest)
+}
+
+/// Returns what the newest entries of a session tell of the model that answered last, on whichever branch they are.
+pub(super) fn newest(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+) -> Result<Told, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let head = tip.branches.values().filter_map(|position| position.head).max();
+    let end = head.map(EntryNumber::next).unwrap_or_default();
+    let mut newest = Told::default();
+    for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
+        let record = view.record(entry)?;
+        let tells = view.format().tells(&record);
+        let may_tell = matches!(tells, Some(Telling::Model | Telling::Figures));
+        if !may_tell && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+            continue;
+        }
+        let line = view.line(entry)?;
+        let Some(record) = Raw::object(&line) else { continue };
+        let told = view.format().told(record);
+        let traits = view.format().traits();
+        let by = || view.format().messages(record).iter().find_map(|said| answerer(said, traits));
+        newest.model = newest.model.or(told.model).or_else(by);
+        newest.window = newest.window.or(told.window);
+        if newest.model.is_some() && newest.window.is_some() {
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+/// Returns the model that an answer says it is from, unless that is the format's name for none.
+pub(super) fn answerer(answer: &Message, format: &Traits) -> Option<String> {
+    answer.model.clone().filter(|name| format.is_model(name))
+}
+
+/// Returns the size of the request of the last answer before an entry.
+fn last_before(
+    view: &View<'_>,
+    end: EntryNumber,
+    model: Option<&str>,
+) -> Result<Option<u64>, OpsError> {
+    for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
+        let record = view.record(entry)?;
+        let tells = view.format().tells(&record) == Some(Telling::Figures);
+        if !tells && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+            continue;
+        }
+        let line = view.line(entry)?;
+        let Some(record) = Raw::object(&line) else { continue };
+        let size = |usage: &Usage| Some(usage.asked()).filter(|tokens| is_believable(*tokens));
+        let mut messages = view.format().messages(record).into_iter();
+        let said = messages.find_map(|message| Some((message.model, size(&message.usage?)?)));
+        let told = || Some((None, size(&view.format().told(record).usage?)?));
+        if let Some((by, tokens)) = said.or_else(told) {
+            let is_its = by.is_none() || model.is_none() || by.as_deref() == model;
+            return Ok(Some(tokens).filter(|_| is_its));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -1,30 +1,77 @@
-//! Measuring a session: the newest answer's report, what changed since, and the line to what models report.
+//! Measuring a session: what a model sees of it is counted, and the newest answer's report, what changed since, and the line to what
+//! models report tell its size.
 
-use std::{cell::LazyCell, collections::BTreeSet};
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     context::{
-        Item, Origin,
+        self, Item, Origin,
         measure::{Figure, Measure, Scale},
-        tokens::Counting,
-        window::is_believable,
+        tokens::{Counting, Encoding},
+        window::{Source, Verdict, Window, is_believable},
     },
     json::Raw,
-    model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber, Role, Usage},
+    model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber, Position, Role, Usage},
     ops::{
         OpsError,
-        counted::count,
-        seen::{Answer, Material, StandIns, items},
+        sight::{Answer, Asked, Material, StandIns, items, seen},
     },
-    session::{Session, View, ids::NEAR},
+    session::{Damages, Session, View, ids::NEAR},
     sync::Archive,
-    wire::{Edit, Graph, Telling},
+    wire::{Edit, Graph, Telling, Told},
 };
 
 /// The number of the newest entries of a path by whose size a report is believed or not.
 pub(super) const NEWEST: usize = 64;
 /// A system prompt or a list of tools makes a record at least so long.
 const SHORTEST: u64 = 1_000;
+
+/// Returns the messages of the last `limit` entries that led to a position, or to where the current branch is.
+///
+/// A window that is too small is refused if the user gave it; one that was found with the session hinders nobody from
+/// reading it.
+pub(super) fn material(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+    limit: usize,
+    damages: &Damages,
+) -> Result<Material, OpsError> {
+    // A window that was asked for decides alone, before anything is read.
+    let early = asked.resolve(&Told::default(), None, None);
+    if asked.window.is_some() || early.source != Source::Default {
+        guard(&early)?;
+    }
+    let tip = archive.store().state(session.key)?;
+    let view = position.or(tip.position());
+    let look = |at| View::new(archive.store(), session, at, Some(&tip.spans));
+    let view = view.map(|at| look(at).gathering(damages));
+    let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
+    if !found.window.source.is_found() {
+        guard(&found.window)?;
+    }
+    let model = found.model.as_deref();
+    found.counting = asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model)));
+    found.fresh = count(archive, session, &mut found.items, found.counting)?;
+    if let Some(view) = &view {
+        found.answer = newest(archive, session, view, &found)?;
+        found.measure = measure(archive, session, view, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// Refuses a window that is too small to work in.
+pub(super) fn guard(window: &Window) -> Result<(), OpsError> {
+    let &Window { tokens, source: by, least, .. } = window;
+    match window.verdict {
+        Verdict::Blocked => Err(OpsError::Window { tokens, by, least }),
+        Verdict::Fine | Verdict::Warned => Ok(()),
+    }
+}
 
 /// Returns how many tokens an answer and its request take, if its figures can be true.
 pub(super) fn total(usage: &Usage) -> Option<u64> {
@@ -251,4 +298,58 @@ fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u
     }
     let count = |text: Option<String>| text.map_or(0, |text| counting.text(&text));
     Ok(count(system).saturating_add(count(tools)))
+}
+
+/// Counts items, each line once ever, and returns the counts made for the first time.
+pub(super) fn count(
+    archive: &Archive,
+    session: &Session,
+    items: &mut [Item],
+    counting: Counting,
+) -> Result<Vec<(EntryNumber, Vec<u64>)>, OpsError> {
+    let Counting::Exact(encoding) = counting else {
+        context::count(items, counting);
+        return Ok(Vec::new());
+    };
+    let entries: Vec<EntryNumber> = items.iter().filter_map(Item::entry).collect();
+    let known = kept(archive, session, encoding, &entries)?;
+    let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
+    for group in items.chunk_by_mut(of_one_entry) {
+        let own = group.first().filter(|item| item.origin != Origin::Edited);
+        let counts = own.and_then(Item::entry).and_then(|entry| known.get(&entry));
+        if let Some(counts) = counts.filter(|counts| counts.len() == group.len()) {
+            for (item, &tokens) in group.iter_mut().zip(counts) {
+                item.tokens = Some(tokens);
+            }
+        }
+    }
+    // What replaces an entry's own content is not in its line.
+    let is_new = |item: &Item| item.tokens.is_none() && item.origin != Origin::Edited;
+    let is_new: Vec<bool> = items.iter().map(is_new).collect();
+    context::count(items, counting);
+    let mut fresh = Vec::new();
+    let mut at = 0;
+    for group in items.chunk_by(of_one_entry) {
+        if is_new.get(at) == Some(&true)
+            && let Some(entry) = group.first().and_then(Item::entry)
+        {
+            fresh.push((entry, group.iter().filter_map(|item| item.tokens).collect()));
+        }
+        at += group.len();
+    }
+    Ok(fresh)
+}
+
+/// Returns the counts that are kept of entries.
+pub(super) fn kept(
+    archive: &Archive,
+    session: &Session,
+    encoding: Encoding,
+    entries: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, Vec<u64>>, OpsError> {
+    let mut kept = BTreeMap::new();
+    for range in EntryNumber::ranges(entries.iter().copied(), NEAR) {
+        kept.extend(archive.store().counts(session.key, range, encoding.rule())?);
+    }
+    Ok(kept)
 }
