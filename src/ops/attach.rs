@@ -20,7 +20,7 @@ use crate::{
         held::newest_time,
         live_file::{LiveFile, file_of, live_file},
         moved::{last_live, was_moved},
-        segment, sources,
+        sources,
         standing::Standing,
     },
 };
@@ -148,7 +148,7 @@ pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
     else {
         return Ok(());
     };
-    let successor = segment::successor(session.format, &name.id, &live.path);
+    let successor = beside::read_instead(session.format, &name.id, &live.path);
     if successor.is_some_and(|successor| is_same(&successor, &path)) {
         return Ok(());
     }

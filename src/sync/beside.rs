@@ -11,10 +11,10 @@ use std::{
 
 use crate::{
     json::Raw,
-    live,
+    live::{self, Index, is_same},
     model::SessionName,
     session::elsewhere::FOLLOWED,
-    sync::sources,
+    sync::{gone::is_gone, sources},
     wire::{Base, FileName, Format, Shelf, jsonl::Reader},
 };
 
@@ -112,6 +112,20 @@ pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
     name(format, path)?;
     let mut reader = Reader::new(sources::open(path, 0).ok()?);
     format.base(Raw::object(reader.next_line().ok()??.line.bytes)?)
+}
+
+/// Returns the file that the index of an agent names for a session, one of whose files is given, if that exists.
+pub(crate) fn named(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
+    let named = Index::of(format.home(path)?).file(session).ok()??;
+    Some(named).filter(|named| !is_gone(named))
+}
+
+/// Returns the file that an agent reads in place of this one: the one that its index names, or else one that was begun later.
+pub(crate) fn read_instead(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
+    match named(format, session, path) {
+        Some(named) => Some(named).filter(|named| !is_same(named, path)),
+        None => successor(format, path),
+    }
 }
 
 /// Returns the file that an agent reads in place of this one, because it was begun later.

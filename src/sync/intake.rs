@@ -33,7 +33,6 @@ use crate::{
         moved::{is_detached, is_to_be_kept},
         numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
-        segment,
         sidecars::{self, Taken},
         sources,
         together::Joint,
@@ -508,7 +507,7 @@ impl Intake<'_> {
         // One file is the one that is read, whatever an index says.
         let mut paths = self.states.files.values().filter(|_| self.states.files.len() > 1);
         let path = paths.find(|path| self.is_agents(path))?;
-        let named = segment::named(format, session, path)?;
+        let named = beside::named(format, session, path)?;
         self.states.files.iter().find(|(_, path)| is_same(path, &named)).map(|(n, _)| *n)
     }
 

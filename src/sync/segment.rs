@@ -222,7 +222,7 @@ pub(crate) fn finish(
     state: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let Some((n, path)) = unfinished(archive, session, live, state)? else { return Ok(None) };
-    let named = named(session.format, &session.name.id, &live.path);
+    let named = beside::named(session.format, &session.name.id, &live.path);
     if is_gone(&live.path) || named.is_some_and(|named| is_same(&named, &path)) {
         refuse_if_loaded(archive, session, &path)?;
     }
@@ -283,19 +283,4 @@ pub(crate) fn unfinished(
     let step = operation.and_then(|operation| operation.facts.live);
     let from = step.filter(|step| step.to == Some(live.n)).and_then(|step| step.from);
     Ok(from.and_then(|from| Some((from, archive.path_of(state.file(from)?)?))))
-}
-
-/// Returns the file that an agent reads in place of this one: the one that its index names, or else one that was begun
-/// later.
-pub(crate) fn successor(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
-    match named(format, session, path) {
-        Some(named) => Some(named).filter(|named| !is_same(named, path)),
-        None => beside::successor(format, path),
-    }
-}
-
-/// Returns the file that the index of an agent names for a session, one of whose files is given, if such a file is there.
-pub(crate) fn named(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
-    let named = Index::of(format.home(path)?).file(session).ok()??;
-    Some(named).filter(|named| !is_gone(named))
 }

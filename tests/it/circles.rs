@@ -1,27 +1,16 @@
-//! The inside of each room, checked by reading the sources: how its files import each other, how many methods a trait has,
-//! and how long a file is.
+//! The structure of the sources, checked by reading them: no circle of subjects, and no verb made of another.
 //!
-//! Whatever falls short is named in a list of this file, and the lists are exact: a name leaves them with its fault.
+//! A subject is a folder. Of the folders in one folder none needs itself by way of others; what a folder shares with those inside it
+//! is its own affair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::tidy::{is_ident, none, sources};
 
-/// The traits with more than [`METHODS`] methods, not yet cut.
-const WIDE: [&str; 0] = [];
-
-/// How many methods a trait may have.
-const METHODS: usize = 12;
-
 #[test]
-fn no_files_of_a_room_import_each_other_in_a_circle() {
-    none(circles(&sources()).into_values());
-}
-
-#[test]
-fn no_trait_has_more_methods_than_one_can_keep_in_mind() {
-    none(astray(&wide_traits(&sources()), &WIDE).into_iter());
+fn no_subjects_import_each_other_in_a_circle() {
+    none(circles(&sources()).into_iter());
 }
 
 /// The verbs that are made of others: a recovery compacts and truncates, a turn appends and recovers, and a handle holds a
@@ -82,10 +71,10 @@ fn a_planted_import_of_a_verb_is_found() {
 fn planted_circles_are_found() {
     let found = |files: &[(&str, &str)]| -> Vec<String> {
         let own = |&(path, text): &(&str, &str)| (path.to_owned(), text.to_owned());
-        circles(&files.iter().map(own).collect::<Vec<_>>()).into_values().collect()
+        circles(&files.iter().map(own).collect::<Vec<_>>())
     };
     let room = |root: &str, one: &str, other: &str| {
-        found(&[("room/mod.rs", root), ("room/a.rs", one), ("room/b.rs", other)])
+        found(&[("room/mod.rs", root), ("room/a/mod.rs", one), ("room/b/mod.rs", other)])
     };
     let circle = ["room/a -> room/b -> room/a"];
     let declared = "mod a;\nmod b;\n";
@@ -105,17 +94,18 @@ fn planted_circles_are_found() {
     );
     assert_eq!(
         room("mod a;\npub struct Own;\npub fn f() { a::f() }", "use super::Own;", ""),
-        ["room -> room/a -> room"]
+        [""; 0],
+        "a folder's own files and its folders share what they like"
     );
     assert_eq!(
         found(&[
             ("room/mod.rs", "mod a;"),
             ("room/a.rs", "mod c;\npub(super) use c::C;\nuse super::b::B;"),
             ("room/a/c.rs", ""),
-            ("room/b.rs", "use super::a::C;"),
+            ("room/b/mod.rs", "use super::a::C;"),
         ]),
-        [""; 0],
-        "a name comes from where it is re-exported"
+        circle,
+        "what is re-exported from inside a folder is that folder's"
     );
     let tests = "#[cfg(test)]\n#[expect(x)]\nmod tests { use super::super::b::B; fn f() {} }";
     assert_eq!(room(declared, tests, "use super::a::A;"), [""; 0]);
@@ -131,61 +121,51 @@ fn planted_circles_are_found() {
     );
     let other =
         [("room/a.rs", "use crate::other::b::B;"), ("other/b.rs", "use crate::room::a::A;")];
-    assert_eq!(found(&other), [""; 0], "the table of the architecture holds the rooms apart");
-}
-
-#[test]
-fn planted_wide_traits_are_found() {
-    let file = |text: String| [("room/a.rs".to_owned(), text)];
-    let wide = |methods: usize| {
-        let methods = "fn m(&self, f: fn(u8)) { fn inner() {} }\n".repeat(methods);
-        wide_traits(&file(format!("pub trait Wide: Send {{\n{methods}}}\nfn free() {{}}")))
-    };
-    assert_eq!(wide(METHODS).len(), 0);
-    assert_eq!(wide(METHODS + 1).into_keys().collect::<Vec<_>>(), ["room/a.rs: Wide"]);
-}
-
-#[test]
-fn a_list_is_exact() {
-    let found = BTreeMap::from([("a".to_owned(), "a is wrong".to_owned())]);
-    assert_eq!(astray(&found, &["a"]), [""; 0]);
-    assert_eq!(astray(&found, &[]), ["a is wrong"]);
-    assert_eq!(astray(&found, &["a", "b"]), ["b is mended, so it leaves the list"]);
-}
-
-/// Returns the faults whose names no list has, and the names of a list that have no fault.
-fn astray(found: &BTreeMap<String, String>, known: &[&str]) -> Vec<String> {
-    let new = found.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-    let mended = known.iter().filter(|name| !found.contains_key(**name));
-    let mended = mended.map(|name| format!("{name} is mended, so it leaves the list"));
-    new.map(|(_, fault)| fault.clone()).chain(mended).collect()
+    assert_eq!(found(&other), ["other -> room -> other"]);
 }
 
 /// A file as a module: the names that lead to it from the crate's root.
 type Module = Vec<String>;
 
-/// Returns a circle of each room that has one.
-fn circles(files: &[(String, String)]) -> BTreeMap<String, String> {
+/// Returns a circle of the folders in each folder that has one.
+fn circles(files: &[(String, String)]) -> Vec<String> {
     let texts: BTreeMap<Module, Vec<&str>> =
         files.iter().map(|(path, text)| (module_of(path), code(text))).collect();
     let rooms =
         Rooms { uses: texts.iter().map(|(module, tokens)| (module, uses(tokens))).collect() };
-    let edges: BTreeMap<&Module, BTreeSet<Module>> =
-        texts.iter().map(|(module, tokens)| (module, rooms.edges(module, tokens))).collect();
+    let folders: BTreeSet<Module> =
+        files.iter().filter_map(|(path, _)| Some(module_of(path.rsplit_once('/')?.0))).collect();
+    // A file with a folder of its name belongs to it.
+    let folder = |module: &Module| match module.split_last() {
+        Some((_, above)) if !folders.contains(module) => above.to_vec(),
+        _ => module.clone(),
+    };
+    let mut edges: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for (module, tokens) in &texts {
+        let own = folder(module);
+        for to in rooms.edges(module, tokens) {
+            let to = folder(&to);
+            let shared = own.iter().zip(&to).take_while(|(one, other)| one == other).count();
+            if shared < own.len().min(to.len()) {
+                edges.entry(own[..=shared].to_vec()).or_default().insert(to[..=shared].to_vec());
+            }
+        }
+    }
     let mut found = BTreeMap::new();
-    for module in texts.keys() {
-        if !found.contains_key(&module[0])
+    for module in edges.keys() {
+        let above = &module[..module.len() - 1];
+        if !found.contains_key(above)
             && let Some(way) = way_back(module, &edges)
         {
             let way: Vec<String> = way.iter().map(|module| module.join("/")).collect();
-            found.insert(module[0].clone(), way.join(" -> "));
+            found.insert(above.to_vec(), way.join(" -> "));
         }
     }
-    found
+    found.into_values().collect()
 }
 
-/// Returns the shortest way from a file along imports back to itself.
-fn way_back(module: &Module, edges: &BTreeMap<&Module, BTreeSet<Module>>) -> Option<Vec<Module>> {
+/// Returns the shortest way from a folder along imports back to itself.
+fn way_back(module: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Vec<Module>> {
     let mut ways = vec![vec![module.clone()]];
     let mut seen = BTreeSet::new();
     let mut at = 0;
@@ -225,7 +205,7 @@ struct Use<'a> {
 }
 
 impl Rooms<'_> {
-    /// Returns the files of its own room that a file imports; what it re-exports from below itself it does not import.
+    /// Returns the files that a file imports. It doesn't import what it only re-exports from inside its own folder.
     fn edges(&self, module: &Module, tokens: &[&str]) -> BTreeSet<Module> {
         let uses = &self.uses[module];
         let is_export = |path: &Module, of: &Use<'_>| of.is_public && path.starts_with(module);
@@ -235,7 +215,7 @@ impl Rooms<'_> {
         let inline = paths(tokens, uses).into_iter();
         let inline = inline.filter_map(|path| self.absolute(module, &path));
         let files = imported.chain(inline).filter_map(|path| self.file(path));
-        files.filter(|file| file != module && file[0] == module[0]).collect()
+        files.filter(|file| file != module).collect()
     }
 
     /// Returns a path of a file from the crate's root on, unless it leads into another crate.
@@ -336,32 +316,6 @@ fn paths<'a>(tokens: &[&'a str], uses: &[Use<'_>]) -> Vec<Vec<&'a str>> {
                 name
             });
             found.push(names.collect());
-        }
-    }
-    found
-}
-
-/// Returns the traits of the files that have too many methods.
-fn wide_traits(files: &[(String, String)]) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for (path, text) in files {
-        let tokens = code(text);
-        for at in (0..tokens.len()).filter(|&at| tokens[at] == "trait") {
-            let body = &tokens[at..at + end_of_item(&tokens[at..])];
-            let mut depth = 0;
-            let mut methods = 0;
-            for pair in body.windows(2) {
-                match pair[0] {
-                    "{" => depth += 1,
-                    "}" => depth -= 1,
-                    "fn" if depth == 1 && pair[1] != "(" => methods += 1,
-                    _ => {}
-                }
-            }
-            if methods > METHODS {
-                let name = format!("{path}: {}", tokens[at + 1]);
-                found.insert(name.clone(), format!("{name} has {methods} methods"));
-            }
         }
     }
     found

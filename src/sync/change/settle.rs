@@ -25,13 +25,13 @@ use crate::{
     },
     store::{Commit, SessionKey, StoreError},
     sync::{
-        Notice, Outcome, SyncError,
+        Notice, Outcome, SyncError, beside,
         change::{Change, Writing},
         file,
         follow::Step,
         listing,
         live_file::LiveFile,
-        purge, segment,
+        purge,
     },
     wire::{TIED, Titled},
 };
@@ -206,7 +206,7 @@ impl Change<'_> {
         let before = &self.before;
         // Where another file begins, the agent has the old one.
         let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
-        if let Some(by) = segment::successor(before.format, &before.name.id, &read) {
+        if let Some(by) = beside::read_instead(before.format, &before.name.id, &read) {
             return Err(SyncError::Left { path: read, by });
         }
         self.refuse_if_not_resumed(&read)?;
