@@ -17,11 +17,11 @@ use crate::{
         self, Archive, Notice, SyncError, Vain, back, beside,
         goal::Stay,
         gone,
-        held::newest_time,
         live_file::{LiveFile, file_of, live_file},
         moved::{last_live, was_moved},
         sources,
         standing::Standing,
+        states::newest_time,
     },
 };
 

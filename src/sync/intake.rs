@@ -24,18 +24,17 @@ use crate::{
         beside::{self, Shelved},
         change::Change,
         execute::{begin_or_create, commit},
-        failed::Failed,
         gone::is_gone,
-        held::{States, judged, newest_time},
         judge::Verdict,
-        listed::listed_folder,
         live_file::{length_of, live_file},
         moved::{is_detached, is_to_be_kept},
         numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
         sidecars::{self, Taken},
         sources,
+        states::{States, judged, newest_time},
         together::Joint,
+        why::Failed,
     },
     wire::{
         FileName, Graph,
@@ -397,7 +396,7 @@ impl Intake<'_> {
             return Ok(false);
         }
         let mut files = group.iter();
-        let folder = files.find_map(|file| listed_folder(file.format, &file.path));
+        let folder = files.find_map(|file| sources::listed_folder(file.format, &file.path));
         let Some(folder) = folder else { return Ok(false) };
         self.change.set_folder(&folder);
         Ok(true)

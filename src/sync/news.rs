@@ -21,10 +21,10 @@ use crate::{
     sync::{
         Archive, Skipped, Source, SyncError, Why,
         beside::{self, Shelved},
-        held::{States, judged},
         judge::Verdict,
         sidecars,
         sources::{self, Known, Met},
+        states::{States, judged},
         titles::Lists,
     },
     wire,

@@ -11,11 +11,11 @@ use crate::{
         Archive, SyncError,
         change::Change,
         gone::{elsewhere, is_gone},
-        held::judged,
         judge::Verdict,
         live_file::LiveFile,
         reach::again,
         sources,
+        states::judged,
     },
 };
 

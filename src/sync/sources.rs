@@ -25,7 +25,6 @@ use crate::{
     store::Sighting,
     sync::{
         Archive,
-        listed::listed_folder,
         why::{MOST, Skipped, Why},
     },
     wire::{
@@ -380,6 +379,12 @@ fn exclusion(
         // A link may lead into a folder that is meant, or be the name under which it is meant.
         find(Some(&folder)).or_else(|| find(Some(&live::real(&folder).ok()?)))
     })
+}
+
+/// Returns the folder that an agent's list names for the session of a file; nothing, if the list cannot be read.
+pub(crate) fn listed_folder(format: &dyn Format, file: &Path) -> Option<String> {
+    let list = disk::read(&format.index(file)?, disk::TEXT).ok()?;
+    format.listed_folder(file, &list)
 }
 
 /// Returns the folder in which the session of a file works, which is read only as far as it says so.

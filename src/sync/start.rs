@@ -1,8 +1,8 @@
-//! Starting the agent in a session: the command by which it resumes what is shown.
+//! Starting the agent in a session: the command by which it resumes what is shown, and the change that waits for that.
 
 use crate::{
-    model::EntryNumber,
-    report::Resume,
+    model::{EntryNumber, MachineId},
+    report::{Resume, Waiting},
     session::{Session, View},
     sync::{
         Archive, Notice, SyncError,
@@ -42,6 +42,19 @@ pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, Sy
     let command = session.format.resume(&session.name.id, &live.path);
     let folder = archive.store.card(session.key)?.folder.map(Into::into);
     Ok(command.map(|command| Resume { folder, command }))
+}
+
+/// Returns the change that waits, if one does.
+pub fn waiting(archive: &Archive, session: &Session) -> Result<Option<Waiting>, SyncError> {
+    let store = archive.store();
+    let Some(operation) = store.state(session.key)?.waiting else { return Ok(None) };
+    let found = store.operations(session.key, operation.alone())?.pop();
+    let here = archive.here().machine;
+    let waiting = found.and_then(|found| found.facts.request).map(|request| {
+        let is_own = here != MachineId::default() && request.machine == Some(here);
+        Waiting { operation, request, is_own }
+    });
+    Ok(waiting)
 }
 
 /// Returns true if the live file of a session holds no message and its agent resumes no such file.

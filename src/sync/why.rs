@@ -1,4 +1,4 @@
-//! Files and folders that an import passes over, each with the reason.
+//! Files and folders that an import passes over, each with the reason, and why a session could not be imported.
 
 use std::{
     error::Error,
@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError};
+use crate::{
+    model::SessionName, session::SessionError, settings::Exclusion, store::StoreError,
+    sync::SyncError, wire::jsonl::ReadError,
+};
 
 /// How many files and folders are met at most: a folder is somebody's, and may hold any number.
 pub(crate) const MOST: usize = 1_000_000;
@@ -147,6 +150,42 @@ impl Why {
             Self::Unread(agent) => SyncError::UnreadAgent { path, agent },
             Self::Excluded { by, .. } => SyncError::Excluded { path, by },
             _ => SyncError::NoFormat(path),
+        }
+    }
+}
+
+/// Why a session could not be taken in.
+pub(crate) enum Failed {
+    /// One of its files cannot be read.
+    File(usize, Why),
+    /// The store failed.
+    Verb(SyncError),
+}
+
+impl From<SyncError> for Failed {
+    fn from(error: SyncError) -> Self {
+        Self::Verb(error)
+    }
+}
+
+impl From<SessionError> for Failed {
+    fn from(error: SessionError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+impl Failed {
+    /// Returns it for a file that was read from behind some lines, which were not counted.
+    pub(crate) fn behind(self, lines: u64) -> Self {
+        match self {
+            Self::File(n, Why::Lines(error)) => Self::File(n, Why::Lines(error.behind(lines))),
+            other => other,
         }
     }
 }
