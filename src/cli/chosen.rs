@@ -15,7 +15,7 @@ use anyhow::{Context as _, anyhow};
 use undertext::disk;
 use undertext::model::{self, DATABASE, StoreId, TRANSCRIPTS};
 use undertext::report::Line;
-use undertext::store::{Access, FactStore as _, FaultKind, SqliteStore, StoreError};
+use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
 use super::Context;
@@ -139,12 +139,8 @@ impl Context {
             }
             _ => refused(why),
         })?;
-        let problem = "it contains changes of another store".to_owned();
-        let store = id_of(folder)?.ok_or(StoreError::Corrupt {
-            kind: FaultKind::Store,
-            item: DATABASE.to_owned(),
-            problem,
-        })?;
+        let others = || StoreError::database("it contains changes of another store");
+        let store = id_of(folder)?.ok_or_else(others)?;
         let trusted = Trusted { path: folder.to_owned(), place, store };
         let stores = self.stores()?;
         stores.trust(&trusted).context("cannot write the list of trusted stores")?;

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::DATABASE;
-use undertext::ops::{
-    self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Severity, Verifying,
-};
+use undertext::ops::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, FaultKind, StoreError};
 
@@ -78,12 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(error) => {
             let why = error.in_one_line();
             let problem = format!("the files next to its sessions could not be checked: {why}");
-            ailments.push(Ailment {
-                path: root.clone(),
-                problem,
-                cure: Cure::Person,
-                cured: false,
-            });
+            ailments.push(Ailment::new(&root, problem, Cure::Person));
         }
     }
     ailments.extend(leftovers(context, fix));
@@ -95,7 +88,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut findings = verify(context, &root, &ailments)?;
     // What could not be mended of the store itself is named already.
     findings.retain(|found| !fix || is_of_file(found));
-    ailments.extend(findings.into_iter().map(|found| ailment_of(&root, &found)));
+    if findings.iter().any(|found| found.kind == FaultKind::Lost) {
+        findings.retain(|found| found.kind != FaultKind::Lost);
+        let problem =
+            "it has lost lines, but knows which ones: any file that contains them can restore them";
+        ailments.push(Ailment::new(&root.join(DATABASE), problem, Cure::Mend));
+    }
+    ailments.extend(findings.iter().map(|found| ailment_of(&root, found)));
     if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
         context.remember(format!("{} is repaired as far as possible", shown(&root)));
     }
@@ -138,12 +137,12 @@ fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
     let looked =
         if fix { leftovers.clear() } else { leftovers.find().map(|found| (Vec::new(), found)) };
     let (deleted, left) = looked.unwrap_or_default();
-    let ailment = |path: PathBuf, cured: bool| {
-        let cure = if fix && !cured { Cure::Person } else { Cure::Delete };
-        Ailment { path, problem: "it is left over from a killed command".to_owned(), cure, cured }
-    };
-    let deleted = deleted.into_iter().map(|path| ailment(path, true));
-    deleted.chain(left.into_iter().map(|path| ailment(path, false))).collect()
+    let ailment =
+        |path: PathBuf, cure| Ailment::new(&path, "it is left over from a killed command", cure);
+    let cure = if fix { Cure::Person } else { Cure::Delete };
+    let left = left.into_iter().map(|path| ailment(path, cure));
+    let deleted = deleted.into_iter().map(|path| ailment(path, Cure::Delete));
+    deleted.map(|one| Ailment { cured: true, ..one }).chain(left).collect()
 }
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.
@@ -181,7 +180,7 @@ fn verify(
         }
         Verifying::Found(finding) => findings.push(finding.clone()),
     })?;
-    findings.retain(|found| found.severity == Severity::Damage || found.kind == FaultKind::Unread);
+    findings.retain(|found| found.kind.is_damage() || found.kind == FaultKind::Unread);
     Ok(findings)
 }
 
@@ -189,16 +188,14 @@ fn verify(
 fn ailment_of(root: &Path, finding: &Finding) -> Ailment {
     let Finding { session, item, problem, .. } = finding;
     if is_of_file(finding) {
-        let (path, problem) = (PathBuf::from(item), problem.clone());
-        return Ailment { path, problem, cure: Cure::Person, cured: false };
+        return Ailment::new(Path::new(item), problem, Cure::Person);
     }
     let of = session.as_ref().map(|session| format!("session {session}, ")).unwrap_or_default();
-    let problem = format!("{of}{item}: {problem}");
-    Ailment { path: root.join(DATABASE), problem, cure: Cure::Mend, cured: false }
+    Ailment::new(&root.join(DATABASE), format!("{of}{item}: {problem}"), Cure::Mend)
 }
 
 fn is_of_file(finding: &Finding) -> bool {
-    matches!(finding.kind, FaultKind::File | FaultKind::Unread)
+    matches!(finding.kind, FaultKind::File | FaultKind::Ahead | FaultKind::Unread)
 }
 
 /// Mends the store, and takes note of what is wrong with it and does not come back.
@@ -238,17 +235,15 @@ fn mend(
         }
         MendOutcome::Left(why) => why,
     };
-    findings.retain(|found| found.severity == Severity::Damage);
+    findings.retain(|found| found.kind.is_damage());
     // What was found says more; and to mend it once more would not help.
     ailments.retain(|ailment| ailment.cure != Cure::Mend || findings.is_empty());
     for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
         ailment.cure = Cure::Person;
     }
-    let damage = findings.into_iter();
-    ailments.extend(damage.map(|found| {
-        let Ailment { path, problem, .. } = ailment_of(root, &found);
-        let problem = format!("{problem}; {why}");
-        Ailment { path, problem, cure: Cure::Person, cured: false }
+    ailments.extend(findings.iter().map(|found| {
+        let Ailment { path, problem, .. } = ailment_of(root, found);
+        Ailment::new(&path, format!("{problem}; {why}"), Cure::Person)
     }));
     Ok(None)
 }

@@ -2,8 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use undertext::model::DATABASE;
-use undertext::ops::{self, Finding, Severity, Verified, Verifying};
+use undertext::ops::{self, Finding, Verified, Verifying};
 use undertext::report::{Line, Report as _};
 use undertext::store::FaultKind;
 
@@ -66,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         // A store that is too damaged to be opened is verified all the same.
         Err(error) if error.is_damage() => {
-            let finding = Finding::of_whole_store(DATABASE, error.in_one_line());
+            let finding = Finding::of_whole_store(error.in_one_line());
             written = tell(&mut context.output, json, &finding);
             Verified { damaged: 1, ..Verified::default() }
         }
@@ -89,14 +88,11 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
     if json {
         return json::line(output, finding);
     }
-    let Finding { severity, session, item, problem, .. } = finding;
-    let (label, severity) = match severity {
-        Severity::Damage => (Label::Error, "damage"),
-        Severity::Note => (Label::Note, "note"),
-    };
+    let Finding { kind, session, item, problem } = finding;
+    let label = if kind.is_damage() { Label::Error } else { Label::Note };
     let session = session.as_ref().map_or_else(String::new, |session| format!("{session}: "));
     let told = format!("{session}{item}: {problem}");
-    let title = output.styles().paint(label, severity);
+    let title = output.styles().paint(label, finding.severity());
     writeln!(output, "{title}: {}", safe::text(&told))
 }
 

@@ -11,7 +11,7 @@ use crate::{
     ops::OpsError,
     report::{BackedUp, Brought},
     session::{Session, SessionError},
-    store::{BundleError, BundleReader, BundleWriter, StoreError},
+    store::{BundleError, BundleReader, BundleWriter, Fault, StoreError},
     sync::{self, Archive, SyncError},
 };
 
@@ -43,7 +43,7 @@ pub fn bundle(
     for (done, session) in (0..).zip(sessions) {
         each(Bundling::Writing(done, sessions.len() as u64));
         sync::bundle::write(archive.store(), session, &mut to).map_err(|error| match error {
-            SessionError::Store(StoreError::Corrupt { item, problem, .. }) => {
+            SessionError::Store(StoreError::Corrupt(Fault { item, problem, .. })) => {
                 OpsError::NoBundle(format!("session {}: {item}: {problem}", session.name.id))
             }
             error => error.into(),

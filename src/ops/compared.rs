@@ -14,9 +14,9 @@ use crate::{
     live,
     model::{Running, State},
     ops::OpsError,
-    report::{Finding, RotatedState, Severity, Verified},
+    report::RotatedState,
     session::Session,
-    store::{FaultKind, Store},
+    store::{Fault, FaultKind, Store},
     sync::{
         Archive, Places, SyncError, attached,
         gone::is_gone,
@@ -29,65 +29,6 @@ use crate::{
 /// What differs of a file where the store itself is damaged.
 const BLAMELESS: &str =
     "it differs from the store's copy, but that copy is damaged: the file itself may be intact";
-
-/// What is found of a session, and how much of it was looked at.
-#[derive(Default)]
-pub(super) struct Seen {
-    pub(super) findings: Vec<Finding>,
-    pub(super) verified: Verified,
-}
-
-impl Seen {
-    pub(super) fn find(
-        &mut self,
-        session: &Session,
-        severity: Severity,
-        item: &str,
-        problem: &str,
-    ) {
-        let session = Some(session.name.id.clone());
-        self.findings.push(Finding { session, ..of_store(severity, item, problem) });
-    }
-
-    pub(super) fn damage(&mut self, session: &Session, item: &str, problem: &str) {
-        self.find(session, Severity::Damage, item, problem);
-    }
-
-    pub(super) fn has_damage(&self) -> bool {
-        self.findings.iter().any(|found| found.severity == Severity::Damage)
-    }
-
-    /// Adds how much was looked at to what was before.
-    pub(super) fn sum_up(&self, verified: &mut Verified) {
-        let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
-            self.verified;
-        verified.operations += operations;
-        verified.entries += entries;
-        verified.outdated += outdated;
-        verified.files += files;
-        verified.unread += unread;
-        verified.redacted += redacted;
-        verified.lost += lost;
-    }
-
-    /// Finds that the session cannot be read.
-    pub(super) fn unreadable(&mut self, session: &Session, why: &str) {
-        self.damage(session, "session", why);
-        self.findings.last_mut().into_iter().for_each(|found| found.kind = FaultKind::Session);
-    }
-
-    /// Adds what was found later.
-    pub(super) fn add(&mut self, other: Self) {
-        other.sum_up(&mut self.verified);
-        self.findings.extend(other.findings);
-    }
-}
-
-/// Returns what was found of a store as a whole.
-pub(super) fn of_store(severity: Severity, item: &str, problem: &str) -> Finding {
-    let (item, problem) = (item.to_owned(), problem.to_owned());
-    Finding { severity, kind: FaultKind::Thing, session: None, item, problem }
-}
 
 /// How often a session is looked at again while other programs go on with it.
 const LOOKS: u32 = 20;
@@ -109,47 +50,23 @@ pub(super) struct StoreIs {
 pub(super) struct Files<'a> {
     archive: &'a Archive,
     session: &'a Session,
-    pub(super) seen: Seen,
+    pub(super) faults: Vec<Fault>,
     /// Whether a difference was found that another program may be about to end.
     is_unsettled: bool,
 }
 
+/// What is wrong with a file.
+type Problem = (FaultKind, String);
+
 impl<'a> Files<'a> {
     pub(super) fn new(archive: &'a Archive, session: &'a Session) -> Self {
-        Self { archive, session, seen: Seen::default(), is_unsettled: false }
+        Self { archive, session, faults: Vec::new(), is_unsettled: false }
     }
 
-    fn find(&mut self, severity: Severity, kind: FaultKind, item: &str, problem: &str) {
-        self.seen.find(self.session, severity, item, problem);
-        self.seen.findings.last_mut().into_iter().for_each(|found| found.kind = kind);
-        self.is_unsettled = true;
-    }
-
-    /// Notes what no other program is about to change.
-    fn note_settled(&mut self, item: &str, problem: &str) {
-        let before = self.is_unsettled;
-        self.note(item, problem);
-        self.is_unsettled = before;
-    }
-
-    fn note(&mut self, item: &str, problem: &str) {
-        self.find(Severity::Note, FaultKind::File, item, problem);
-    }
-
-    fn damage(&mut self, item: &str, problem: &str) {
-        self.find(Severity::Damage, FaultKind::File, item, problem);
-    }
-
-    /// Tells that somebody changed a file.
-    fn changed(&mut self, item: &str, problem: &str) {
-        self.damage(item, problem);
-        self.seen.verified.files += 1;
-    }
-
-    /// Tells that a file cannot be read: it may be whole, and nobody knows.
-    fn unread(&mut self, item: &str, why: &str) {
-        self.find(Severity::Note, FaultKind::Unread, item, &unread(why));
-        self.seen.verified.unread += 1;
+    fn find(&mut self, path: &Path, problem: Problem) {
+        let (kind, problem) = problem;
+        let fault = Fault::of(Some(self.session.key), path.display().to_string(), problem);
+        self.faults.push(Fault { kind, ..fault });
     }
 
     /// Compares the live file and those that were set aside. The files are read after the store, so that other programs may have
@@ -179,10 +96,11 @@ impl<'a> Files<'a> {
             (newest, at) = (tip.newest, tip.at());
             let mut again = Files::new(&archive, self.session);
             again.compare_once(&tip, None, store)?;
-            (self.seen, self.is_unsettled) = (again.seen, again.is_unsettled && !is_same);
+            (self.faults, self.is_unsettled) = (again.faults, again.is_unsettled && !is_same);
         }
-        self.seen = Seen::default();
-        self.note("its files", "another program is writing the session, so they were not compared");
+        self.faults.clear();
+        let problem = "another program is writing the session, so they were not compared";
+        self.find(Path::new("its files"), note(problem));
         Ok(())
     }
 
@@ -190,109 +108,107 @@ impl<'a> Files<'a> {
         &mut self,
         tip: &State,
         hashed: Option<Hashed>,
-        StoreIs { has_forgotten, is_damaged }: StoreIs,
+        store: StoreIs,
     ) -> Result<(), OpsError> {
         for rotated in rotations::rotations(self.archive, self.session)? {
-            let item = rotated.path.display().to_string();
-            match rotated.state {
-                RotatedState::Whole => {}
-                RotatedState::Changed if is_damaged => self.note(&item, BLAMELESS),
+            let problem = match rotated.state {
+                RotatedState::Whole => continue,
+                RotatedState::Changed if store.is_damaged => note(BLAMELESS),
                 RotatedState::Changed => {
-                    self.changed(
-                        &item,
-                        "it was set aside and has been changed since; the store has its old content",
-                    );
+                    let what = "it was set aside and has been changed since; the store has its old content";
+                    (FaultKind::File, what.to_owned())
                 }
-                RotatedState::Deleted => {
-                    self.note_settled(&item, "it was set aside and has been deleted since");
-                }
+                RotatedState::Deleted => note("it was set aside and has been deleted since"),
                 RotatedState::Grown => {
-                    self.note_settled(
-                        &item,
-                        "it was set aside and has grown since; the next change imports the rest",
-                    );
+                    note("it was set aside and has grown since; the next change imports the rest")
                 }
                 RotatedState::Pending => {
-                    self.note(&item, "it has yet to be set aside; the next change does that");
+                    note("it has yet to be set aside; the next change does that")
                 }
                 RotatedState::Unread => {
-                    self.unread(&item, rotated.why.as_deref().unwrap_or_default());
+                    (FaultKind::Unread, unread(rotated.why.as_deref().unwrap_or_default()))
                 }
-            }
+            };
+            self.is_unsettled |=
+                !matches!(rotated.state, RotatedState::Deleted | RotatedState::Grown);
+            self.find(&rotated.path, problem);
         }
-        let live = live_file(self.archive, tip);
-        let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
-        let item = path.display().to_string();
-        let seen = match live::look(&path) {
-            Ok(seen) => seen,
-            Err(error) => {
-                self.unread(&item, &disk::words(&error));
-                return Ok(());
-            }
+        let Some(live) = live_file(self.archive, tip) else { return Ok(()) };
+        let is_deleted = live.attached && is_gone(&live.path);
+        let problem = if is_deleted {
+            Some(note("the agent's file was deleted; the next change continues without it"))
+        } else {
+            self.live_problem(tip, &live, hashed, store)?
         };
-        let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
-        if has_forgotten && is_longer {
-            self.damage(&item, "it has records that the store has lost");
-            return Ok(());
-        }
-        if !attached && seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
-            self.damage(&item, "it was written by a change that the store has lost");
-            return Ok(());
-        }
-        if is_gone(&path) {
-            if attached {
-                let what = "the agent's file was deleted; the next change continues without it";
-                self.note_settled(&item, what);
-            } else {
-                self.note(&item, "the session's file is missing; the next change writes it again");
-            }
-            return Ok(());
-        }
-        let (running, tail) = tip
-            .growth()
-            .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
-        let expected = (running, tail);
-        let hashed = hashed.filter(|hashed| hashed.path == path && hashed.found == expected);
-        let found = match hashed {
-            Some(hashed) => Ok(hashed.found),
-            None => match hash(self.archive.store(), self.session, tip, &path) {
-                Ok(found) => Ok(found),
-                // No change takes such a line in: what the store left comes before it.
-                Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
-                    self.note(&item, &error.to_string());
-                    return Ok(());
-                }
-                Err(error) => Err(rotations::unread(error)?),
-            },
-        };
-        if let Err(why) = &found {
-            self.unread(&item, why);
-        }
-        if found.is_ok_and(|found| found != expected) {
-            let behind = live_file::is_behind(self.archive, tip)?;
-            let is_pending =
-                attached && attached::is_pending(self.archive, self.session, tip, &path)?;
-            if is_damaged {
-                self.note(&item, BLAMELESS);
-            } else if is_pending {
-                self.note(
-                    &item,
-                    "it does not have the store's newest change yet; the next change writes it",
-                );
-            } else if behind || attached {
-                self.note(
-                    &item,
-                    "another program changed the session's file; the next change imports the new version",
-                );
-            } else {
-                self.changed(
-                    &item,
-                    "the session's file was changed, although its length and time are the same",
-                );
-            }
+        if let Some(problem) = problem {
+            self.is_unsettled |= !is_deleted;
+            self.find(&live.path, problem);
         }
         Ok(())
     }
+
+    /// Returns what is wrong with the live file.
+    fn live_problem(
+        &self,
+        tip: &State,
+        live: &LiveFile,
+        hashed: Option<Hashed>,
+        store: StoreIs,
+    ) -> Result<Option<Problem>, OpsError> {
+        let LiveFile { path, attached, .. } = live;
+        let cannot_be_read = |why: &str| Ok(Some((FaultKind::Unread, unread(why))));
+        let seen = match live::look(path) {
+            Ok(seen) => seen,
+            Err(error) => return cannot_be_read(&disk::words(&error)),
+        };
+        let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
+        if store.has_forgotten && is_longer {
+            let what = "it has records that the store has lost";
+            return Ok(Some((FaultKind::Ahead, what.to_owned())));
+        }
+        if !attached && seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
+            let what = "it was written by a change that the store has lost";
+            return Ok(Some((FaultKind::Ahead, what.to_owned())));
+        }
+        if is_gone(path) {
+            let what = "the session's file is missing; the next change writes it again";
+            return Ok(Some(note(what)));
+        }
+        let expected = tip
+            .growth()
+            .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
+        if hashed.is_some_and(|hashed| hashed.path == *path && hashed.found == expected) {
+            return Ok(None);
+        }
+        match hash(self.archive.store(), self.session, tip, path) {
+            Ok(found) if found == expected => return Ok(None),
+            Ok(_) => {}
+            // No change takes such a line in: what the store left comes before it.
+            Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
+                return Ok(Some(note(&error.to_string())));
+            }
+            Err(error) => return cannot_be_read(&rotations::unread(error)?),
+        }
+        let behind = live_file::is_behind(self.archive, tip)?;
+        let is_pending = *attached && attached::is_pending(self.archive, self.session, tip, path)?;
+        Ok(Some(if store.is_damaged {
+            note(BLAMELESS)
+        } else if is_pending {
+            note("it does not have the store's newest change yet; the next change writes it")
+        } else if behind || *attached {
+            note(
+                "another program changed the session's file; the next change imports the new version",
+            )
+        } else {
+            let what = "the session's file was changed, although its length and time are the same";
+            (FaultKind::File, what.to_owned())
+        }))
+    }
+}
+
+/// Returns a fact about a file that a person may want to know.
+fn note(what: &str) -> Problem {
+    (FaultKind::Note, what.to_owned())
 }
 
 /// The running hash and the tail of a live file.

@@ -17,7 +17,7 @@ use crate::{
     model::{self, DATABASE, MENDING, SEAL, TRANSCRIPTS, WITNESS, WORDS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
-    store::{Access, OTHER_WITNESS, SqliteStore, StoreError},
+    store::{Access, Fault, OTHER_WITNESS, SqliteStore, StoreError},
     sync::{self, Archive, SyncError, Waiting},
     wire::discover::{self, Keeping},
 };
@@ -56,8 +56,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     refuse_other(root)?;
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
-        let (path, problem) = (path.to_owned(), problem.to_owned());
-        ailments.push(Ailment { path, problem, cure, cured: false });
+        ailments.push(Ailment::new(path, problem, cure));
     };
     if fs::symlink_metadata(root).map_err(SyncError::at(root))?.is_symlink() {
         ail(root, "it is a link; the store is at its target", Cure::Person);
@@ -68,7 +67,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     }
     let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
-    let paths = paths(&root)?;
+    let listed = paths(&root)?;
     let meta = fs::symlink_metadata(&root).map_err(SyncError::at(&root))?;
     if meta.uid() == own && meta.mode() & 0o500 != 0o500 {
         // What its mode hides is not known.
@@ -98,7 +97,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         _ => true,
     };
     let (mut is_kept_out, mut is_read_only) = (false, false);
-    for path in &paths {
+    for path in &listed {
         let meta = match fs::symlink_metadata(path) {
             // The mode of its folder, which may be listed and not entered, is reported.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -145,15 +144,15 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ail(path, "it is not a file", Cure::Person);
         }
     }
-    for path in left_behind(&root, paths) {
-        ail(&path, CUT_SHORT, Cure::Delete);
+    for (path, cure) in left_behind(Some(&root), &|| fresh(&root))? {
+        ail(&path, CUT_SHORT, cure);
     }
     if is_read_only {
         let problem = "it is on a read-only disk, so no command can change it";
         ail(&root, problem, Cure::Person);
     }
-    if let Some(error) = unopened.filter(|_| !is_kept_out) {
-        ail(&root.join(DATABASE), &unopened_in_words(&error), Cure::Person);
+    if let Some(problem) = unopened.filter(|_| !is_kept_out) {
+        ail(&root.join(DATABASE), &problem, Cure::Person);
     }
     Ok(ailments)
 }
@@ -163,59 +162,57 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
 fn look_at_database(
     root: &Path,
     ail: &mut dyn FnMut(&Path, &str, Cure),
-) -> Result<Option<StoreError>, OpsError> {
-    let database = root.join(DATABASE);
-    let opened = SqliteStore::open(&database, Access::Read).and_then(|store| {
-        let (forgotten, has_its_id) = (store.forgotten()?, store.has_its_id()?);
-        let (is_others, problem) = (store.has_others_witness()?, store.witness_problem()?);
-        Ok((forgotten, store.has_lost_lines()?, has_its_id, is_others, problem))
-    });
-    if let Ok((.., Some(problem))) = opened {
-        ail(&root.join(WITNESS), problem, Cure::Mend);
-    }
-    if let Ok((.., true, _)) = opened {
-        ail(
-            &root.join(WITNESS),
-            &format!(
+) -> Result<Option<String>, OpsError> {
+    let (database, witness) = (root.join(DATABASE), root.join(WITNESS));
+    let mut look = || {
+        let store = SqliteStore::open(&database, Access::Read)?;
+        if let Some(problem) = store.witness_problem()? {
+            ail(&witness, problem, Cure::Mend);
+        }
+        if store.has_others_witness()? {
+            let problem = format!(
                 "{OTHER_WITNESS}. Put the other store back, with its -wal file, or delete store.witness to keep this one"
-            ),
-            Cure::Person,
-        );
-    }
-    match opened {
-        Ok((_, _, false, ..)) => ail(
-            &database,
-            "it is damaged: the hash of its first operation does not match its id",
-            Cure::Mend,
-        ),
-        Ok((Some((witnessed, newest)), ..)) => ail(
-            &database,
-            &format!(
+            );
+            ail(&witness, &problem, Cure::Person);
+        }
+        if !store.has_its_id()? {
+            let problem = "it is damaged: the hash of its first operation does not match its id";
+            ail(&database, problem, Cure::Mend);
+        } else if let Some((witnessed, newest)) = store.forgotten()? {
+            let problem = format!(
                 "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer copy of the store, put it back, with its -wal file; otherwise, session files may still contain what was lost"
-            ),
-            Cure::Mend,
-        ),
-        Ok((None, true, ..)) => ail(
-            &database,
-            "it has lost lines, but knows which ones: any file that contains them can restore them",
-            Cure::Mend,
-        ),
+            );
+            ail(&database, &problem, Cure::Mend);
+        }
+        Ok(())
+    };
+    Ok(match look() {
         Err(error) if sync::is_broken(root, &error) => {
             // The error names the store itself.
             let problem = match error {
-                StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
+                StoreError::Corrupt(Fault { problem, .. }) => format!("it is damaged: {problem}"),
                 _ => "it is missing or empty, but store.witness recorded changes in it".to_owned(),
             };
             ail(&database, &problem, Cure::Mend);
+            None
         }
         Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
             return Err(error.into());
         }
         // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
-        Ok((None, false, ..)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
-        Err(error) => return Ok(Some(error)),
-    }
-    Ok(None)
+        Ok(()) | Err(StoreError::Absent { .. } | StoreError::Busy) => None,
+        Err(StoreError::Io { source, .. }) => {
+            Some(format!("it cannot be opened: {}", disk::words(&source)))
+        }
+        Err(StoreError::Foreign { .. }) => Some(
+            "it is not an undertext store. Move it away, then import your sessions again"
+                .to_owned(),
+        ),
+        Err(error) => {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Some(format!("it cannot be opened: {why}"))
+        }
+    })
 }
 
 /// Returns whether something else is in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
@@ -247,34 +244,38 @@ fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     Some(format!("{}: undertext cannot create its own there. Move it away", disk::words(&error)))
 }
 
+/// Returns the successors in a store's folder.
+fn fresh(root: &Path) -> Result<Vec<(PathBuf, Cure)>, OpsError> {
+    let mut paths = paths(root)?;
+    paths.retain(|path| path.file_name().is_some_and(live::is_fresh));
+    Ok(paths.into_iter().map(|path| (path, Cure::Delete)).collect())
+}
+
 /// Looks next to the files of sessions for what changes that were cut short left behind.
 pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
-    let mut found = sync::remainders(archive)?;
-    if let Some(root) = archive.root().filter(|_| !found.is_empty()) {
-        let _lock = wait_for_writers(root);
-        found = sync::remainders(archive)?;
+    let cure = |is_writable| if is_writable { Cure::Delete } else { Cure::Person };
+    let successors = || {
+        let found = sync::remainders(archive)?.into_iter();
+        Ok(found.map(|(path, is_writable)| (path, cure(is_writable))).collect())
+    };
+    let found = left_behind(archive.root(), &successors)?.into_iter();
+    Ok(found.map(|(path, cure)| Ailment::new(&path, CUT_SHORT, cure)).collect())
+}
+
+/// Returns the successors that a change which was cut short left behind: those that are still there once no program changes the
+/// store, unless a program that works on another store of the same session has them locked.
+fn left_behind(
+    root: Option<&Path>,
+    successors: &dyn Fn() -> Result<Vec<(PathBuf, Cure)>, OpsError>,
+) -> Result<Vec<(PathBuf, Cure)>, OpsError> {
+    let mut found = successors()?;
+    if let Some(root) = root.filter(|_| !found.is_empty()) {
+        // If the lock cannot be taken, as on a read-only disk, the files are judged as they are.
+        let _lock = sync::lock_if_there(root, &Waiting::default());
+        found = successors()?;
         found.retain(|(path, _)| !is_written(path));
     }
-    let ailment = |(path, is_writable)| {
-        let cure = if is_writable { Cure::Delete } else { Cure::Person };
-        Ailment { path, problem: CUT_SHORT.to_owned(), cure, cured: false }
-    };
-    Ok(found.into_iter().map(ailment).collect())
-}
-
-/// Returns the files of a store that a change which was cut short left behind.
-fn left_behind(root: &Path, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    paths.retain(|path| path.file_name().is_some_and(live::is_fresh));
-    let _lock = if paths.is_empty() { None } else { wait_for_writers(root) };
-    paths.retain(|path| fs::symlink_metadata(path).is_ok() && !is_written(path));
-    paths
-}
-
-/// Waits until no program changes a store, and locks writers out until the result is dropped. A successor that is still there then
-/// was left behind, unless a program that works on another store of the same session has it locked.
-fn wait_for_writers(root: &Path) -> Option<fs::File> {
-    // If the lock cannot be taken, as on a read-only disk, the files are judged as they are.
-    sync::lock_if_there(root, &Waiting::default()).ok().flatten()
+    Ok(found)
 }
 
 /// Refuses a folder that holds neither a store nor the witness of one: undertext made nothing in it.
@@ -300,20 +301,6 @@ fn misplaced(root: &Path) -> Option<&'static str> {
     }
 }
 
-/// Says why a store cannot be opened.
-fn unopened_in_words(error: &StoreError) -> String {
-    match error {
-        StoreError::Io { source, .. } => format!("it cannot be opened: {}", disk::words(source)),
-        StoreError::Foreign { .. } => {
-            "it is not an undertext store. Move it away, then import your sessions again".to_owned()
-        }
-        error => {
-            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            format!("it cannot be opened: {why}")
-        }
-    }
-}
-
 /// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
 pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     refuse_other(root)?;
@@ -321,8 +308,8 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let own = rustix::process::geteuid().as_raw();
     let mut cured = Vec::new();
     // A folder that is let in shows what is in it.
-    for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
-        for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
+    for _ in 0..3 {
+        for path in paths(&root)? {
             // A file that was removed after the folder was listed needs no mode.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
@@ -331,8 +318,8 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             let wanted = wanted_mode(&meta);
             fs::set_permissions(&path, fs::Permissions::from_mode(wanted))
                 .map_err(SyncError::at(&path))?;
-            let problem = too_strict(&meta);
-            cured.push(Ailment { path, problem, cure: Cure::Mode(wanted), cured: true });
+            let ailment = Ailment::new(&path, too_strict(&meta), Cure::Mode(wanted));
+            cured.push(Ailment { cured: true, ..ailment });
         }
     }
     Ok(cured)

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     model::{DATABASE, Place, SessionName},
     ops::{OpsError, verify::verify_store},
-    report::{Finding, Mended, Severity, Summary},
+    report::{Finding, Mended, Summary},
     store::{Access, FaultKind, SqliteStore},
     sync::{
         Agents, Ambient, Archive, Machine, Mending, SyncError, import, is_broken, lock_to_mend,
@@ -140,19 +140,18 @@ struct Damage {
 fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsError> {
     let mut damage = Damage::default();
     let mut tell = |finding: &Finding| {
-        match (finding.severity, finding.kind) {
-            (Severity::Damage, FaultKind::Store) => damage.is_unread = true,
-            (Severity::Damage, FaultKind::Session) => damage.unread += 1,
-            (Severity::Damage, FaultKind::Lost) => damage.lost += 1,
-            (Severity::Damage, _) => damage.found += 1,
-            (Severity::Note, _) => {}
+        match finding.kind {
+            FaultKind::Store => damage.is_unread = true,
+            FaultKind::Session => damage.unread += 1,
+            FaultKind::Lost => damage.lost += 1,
+            kind => damage.found += u64::from(kind.is_damage()),
         }
         told(finding);
     };
     match Archive::open(root, Access::Read, Box::new(Machine)) {
-        Ok(archive) => verify_store(&archive, &mut tell)?,
+        Ok(archive) => verify_store(&archive, &mut |seen| seen.found().map_or((), &mut tell))?,
         Err(SyncError::Store(error)) if is_broken(root, &error) => {
-            tell(&Finding::of_whole_store(DATABASE, error.to_string()));
+            tell(&Finding::of_whole_store(error.to_string()));
         }
         Err(error) => return Err(error.into()),
     }

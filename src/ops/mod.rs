@@ -124,7 +124,7 @@ pub use target::Back;
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
 pub use undo::{Operations, operations, operations_of_all, redo, undo, undoable};
-pub use verify::{Verifying, verify, verify_ids};
+pub use verify::{Verifying, verify};
 pub use wanted::Wanted;
 
 pub use crate::{
@@ -132,8 +132,8 @@ pub use crate::{
         Ailment, Appended, AppendedEntry, Attached, Audit, Branched, Call, Compacted, Context,
         Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode, GraphView,
         Hidden, HiddenText, ListedBranch, ListedSession, OperationView, Oversized, Part, Parts,
-        Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
-        Summary, Surroundings, Truncated, Turned, Undone, Verified,
+        Planned, Recovered, Replaced, Reverted, SessionStats, Side, Stats, Status, Summary,
+        Surroundings, Truncated, Turned, Undone, Verified,
     },
     search::{Case, Manner as Words, Part as Within, Pattern, Query, Sort, Sought, Unfit},
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},

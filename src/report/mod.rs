@@ -61,7 +61,7 @@ pub use status::{
 };
 pub use store::{
     Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Mended, Packed, Refilled,
-    SessionStats, Severity, Stats, TakenBack, Verified,
+    SessionStats, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};
 pub use turn::{Call, Turned};

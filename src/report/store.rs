@@ -9,7 +9,7 @@ use super::{
     shape::{path, report},
 };
 use crate::{
-    model::{OperationNumber, SessionName},
+    model::{DATABASE, OperationNumber, SessionName},
     store::{FaultKind, Sizes},
 };
 
@@ -158,23 +158,10 @@ report!(Packed, "packed", |it| {
     (it.damaged > 0).then(verify)
 });
 
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Something differs from its recorded state.
-    Damage,
-    /// A fact that a person may want to know.
-    Note,
-}
-
 /// A finding of a verification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
-    pub severity: Severity,
     /// What it comes to.
-    #[serde(skip)]
     pub kind: FaultKind,
     /// The session, if one is concerned.
     pub session: Option<String>,
@@ -185,10 +172,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns that a store cannot be read, or all of it that this item is.
-    pub fn of_whole_store(item: &str, problem: String) -> Self {
-        let (severity, kind) = (Severity::Damage, FaultKind::Store);
-        Self { severity, kind, session: None, item: item.to_owned(), problem }
+    /// Returns that a store cannot be read.
+    pub fn of_whole_store(problem: String) -> Self {
+        Self { kind: FaultKind::Store, session: None, item: DATABASE.to_owned(), problem }
+    }
+
+    /// Returns how much it matters.
+    pub fn severity(&self) -> &'static str {
+        if self.kind.is_damage() { "damage" } else { "note" }
     }
 }
 
@@ -217,9 +208,26 @@ pub struct Verified {
     pub lost: u64,
 }
 
-report!(Finding, "finding");
+report!(Finding, "finding", |it| {
+    severity: it.severity(),
+    session: it.session,
+    item: it.item,
+    problem: it.problem,
+});
 
 impl Verified {
+    /// Counts a finding.
+    pub(crate) fn count(&mut self, kind: FaultKind) {
+        *if kind.is_damage() { &mut self.damaged } else { &mut self.notes } += 1;
+        match kind {
+            FaultKind::Derived => self.outdated += 1,
+            FaultKind::File => self.files += 1,
+            FaultKind::Unread => self.unread += 1,
+            FaultKind::Lost => self.lost += 1,
+            _ => {}
+        }
+    }
+
     /// Returns whether nothing is damaged, and everything was looked at.
     pub fn is_ok(&self) -> bool {
         self.damaged == 0 && self.unread == 0
@@ -257,6 +265,13 @@ pub struct Ailment {
     pub cure: Cure,
     /// Whether it was done.
     pub cured: bool,
+}
+
+impl Ailment {
+    /// Makes one that is not cured yet.
+    pub fn new(path: &Path, problem: impl Into<String>, cure: Cure) -> Self {
+        Self { path: path.to_owned(), problem: problem.into(), cure, cured: false }
+    }
 }
 
 /// The cure of an ailment.

@@ -68,8 +68,8 @@ impl Damages {
     /// Gathers the damage of an entry, unless the reader is to fail at it.
     fn gather(&self, n: EntryNumber, error: StoreError) -> Result<(), StoreError> {
         match (&self.0, error) {
-            (Some(gathered), StoreError::Corrupt { problem, .. }) => {
-                gathered.borrow_mut().insert(n, problem);
+            (Some(gathered), StoreError::Corrupt(fault)) => {
+                gathered.borrow_mut().insert(n, fault.problem);
                 Ok(())
             }
             (_, error) => Err(error),

@@ -1,4 +1,4 @@
-//! Derived rows of a session, computed from its facts and bytes, and a digest of them in the order of their keys.
+//! Derived rows of a session, computed from its facts and bytes, and compared with those in the store.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -6,15 +6,14 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Card, CheckpointNumber, Digest, EntryNumber, EntrySet, GenerationNumber, HintBytes,
-        Kind, NameTag, Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged,
-        Tie,
+        Kind, Operation, OperationNumber, Parent, Position, Record, Run, State, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
         derive::{self, Said, Titles},
         elsewhere::is_adopted,
     },
-    store::{Derived, Store, StoreError},
+    store::{Derived, Store, StoreError, sound},
     wire::{Envelope, TIED},
 };
 
@@ -43,15 +42,18 @@ fn adopted(
 /// Computes the derived rows of a session from its facts and bytes.
 pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
     let mut records = Vec::new();
-    let rest = derive(store, session, &mut |record| records.push(record))?;
+    let rest = derive(store, session, &mut |batch| {
+        records.extend(batch);
+        Ok(())
+    })?;
     Ok(Derived { records, ..rest })
 }
 
-/// Hands over the records that the facts and bytes of a session give, in order, and returns its other derived rows.
+/// Hands over the records that the facts and bytes of a session give, in batches, and returns its other derived rows.
 fn derive(
     store: &dyn Store,
     session: &Session,
-    each: &mut dyn FnMut(Record),
+    each: &mut dyn FnMut(Vec<Record>) -> Result<(), StoreError>,
 ) -> Result<Derived, SessionError> {
     let mut card = Card::default();
     let mut again = EntrySet::default();
@@ -104,7 +106,7 @@ fn derive(
             let seen = titled.map(|titled| titles.see(titled, record, session.format, has));
             failed = failed.take().or(seen.and_then(Result::err));
         })?;
-        deriver.records.drain(..).for_each(&mut *each);
+        each(std::mem::take(&mut deriver.records))?;
     }
     if let Some((_, title)) = titles.best {
         card.title = Some(title);
@@ -258,123 +260,48 @@ impl Befores {
     }
 }
 
-/// How the derived rows that a store holds compare with those that the facts and bytes give.
-pub(crate) struct Compared {
-    /// The digest of those that they give.
-    pub(crate) wanted: Hash,
-    /// The digest of those that the store holds, unless they are damaged.
-    pub(crate) kept: Option<Hash>,
-}
-
-/// Compares the derived rows of a session with those that its facts and bytes give, with only a part of them in memory.
-pub(crate) fn compared(store: &dyn Store, session: &Session) -> Result<Compared, SessionError> {
-    let mut wanted = Digester::default();
-    let rest = derive(store, session, &mut |record| wanted.see(&record))?;
-    let kept = kept(store, session, &rest.state)?;
-    Ok(Compared { wanted: wanted.finish(&rest), kept })
-}
-
-/// Returns the digest of the derived rows that a store holds of a session with this state, unless they are damaged.
-pub(crate) fn kept(
+/// Returns whether the derived rows of a session in a store are those that its facts and bytes give, with only a part of them in
+/// memory; nothing if the store's are damaged.
+pub(crate) fn are_right(
     store: &dyn Store,
     session: &Session,
-    state: &State,
-) -> Result<Option<Hash>, SessionError> {
+) -> Result<Option<bool>, SessionError> {
+    let mut equal = Some(true);
+    let rest = derive(store, session, &mut |records| {
+        let same = sound(has_records(store, session, &records))?;
+        equal = equal.zip(same).map(|(before, same)| before && same);
+        Ok(())
+    })?;
+    Ok(equal.zip(holds(store, session, &rest)?).map(|(records, rest)| records && rest))
+}
+
+/// Returns whether a store holds these derived rows of a session; nothing if its own are damaged.
+pub(crate) fn holds(
+    store: &dyn Store,
+    session: &Session,
+    derived: &Derived,
+) -> Result<Option<bool>, StoreError> {
     let key = session.key;
-    let read = || {
-        let mut digester = Digester::default();
-        let entries = EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH);
-        // Those behind the last entry are of none.
-        let behind = state.next_entry()..EntryNumber::ALL.end;
-        for range in entries.chain([behind]) {
-            store.records(key, range)?.iter().for_each(|record| digester.see(record));
+    let compare = || {
+        let mut equal = true;
+        for records in derived.records.chunks(BATCH) {
+            equal &= has_records(store, session, records)?;
         }
-        Ok(digester.finish(&Derived {
-            records: Vec::new(),
-            twins: store.twins(key)?,
-            ties: store.ties(key)?,
-            card: store.card(key)?,
-            state: store.state(key)?,
-        }))
+        let behind_all = derived.state.next_entry()..EntryNumber::ALL.end;
+        equal &= store.records(key, behind_all)?.is_empty();
+        equal &= store.twins(key)? == derived.twins;
+        equal &= store.ties(key)? == derived.ties;
+        equal &= store.card(key)? == derived.card;
+        Ok(equal & (store.state(key)? == derived.state))
     };
-    match read() {
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        kept => Ok(Some(kept?)),
-    }
+    sound(compare())
 }
 
-/// A digest of derived rows.
-pub(crate) type Hash = [u8; 32];
-
-/// Returns the digest of derived rows.
-pub(crate) fn digest(derived: &Derived) -> Hash {
-    let mut digester = Digester::default();
-    derived.records.iter().for_each(|record| digester.see(record));
-    digester.finish(derived)
-}
-
-/// Makes the digest of derived rows, of which the records come one after the other.
-#[derive(Default)]
-struct Digester {
-    hasher: blake3::Hasher,
-    /// What the hasher is to see next.
-    bytes: Vec<u8>,
-}
-
-/// How many bytes the hasher sees together.
-const TOGETHER: usize = 1 << 14;
-
-impl Digester {
-    fn see(&mut self, record: &Record) {
-        let Record { n, kind, name, parent, time, hint } = record;
-        let parent = match parent {
-            Parent::Root => None,
-            Parent::Missing => Some(0),
-            Parent::Entry(n) => Some(n.get()),
-        };
-        let time = time.map(|time| time.0.cast_unsigned());
-        self.bytes.extend(n.get().to_le_bytes());
-        self.bytes.push(kind.code());
-        for value in [name.map(NameTag::get), parent, time] {
-            self.bytes.push(u8::from(value.is_some()));
-            self.bytes.extend(value.unwrap_or(0).to_le_bytes());
-        }
-        self.bytes.extend((hint.len() as u64).to_le_bytes());
-        self.bytes.extend(&**hint);
-        if self.bytes.len() >= TOGETHER {
-            self.hasher.update(&self.bytes);
-            self.bytes.clear();
-        }
-    }
-
-    /// Returns the digest, with all that is no record.
-    fn finish(mut self, derived: &Derived) -> Hash {
-        let hasher = &mut self.hasher;
-        hasher.update(&self.bytes);
-        for twin in &derived.twins {
-            hasher.update(&twin.get().to_le_bytes());
-        }
-        let mut bytes = |bytes: &[u8]| {
-            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-        };
-        for (generation, ties) in &derived.ties {
-            bytes(&generation.get().to_le_bytes());
-            for tie in ties {
-                bytes(&[tie.kind.code()]);
-                bytes(tie.other.as_bytes());
-            }
-        }
-        let Card { title, folder, started, active, turns, hidden } = &derived.card;
-        for text in [title, folder] {
-            bytes(&[u8::from(text.is_some())]);
-            bytes(text.as_deref().unwrap_or_default().as_bytes());
-        }
-        for time in [started, active] {
-            bytes(&time.unwrap_or_default().0.to_le_bytes());
-        }
-        bytes(&turns.to_le_bytes());
-        bytes(&[u8::from(*hidden)]);
-        bytes(&derived.state.to_bytes());
-        *self.hasher.finalize().as_bytes()
-    }
+fn has_records(
+    store: &dyn Store,
+    session: &Session,
+    records: &[Record],
+) -> Result<bool, StoreError> {
+    let Some((first, last)) = records.first().zip(records.last()) else { return Ok(true) };
+    Ok(store.records(session.key, first.n..last.n.next())? == records)
 }

@@ -3,20 +3,6 @@
 //! Such a store has `look`, which asks the two as they are at one moment, and four answers of its own: `own_id`,
 //! `seen`, `glanced` and `check_all`.
 
-use crate::store::{ByteStore, Fault, SessionKey, StoreError};
-
-/// Checks the bytes of one session, or of all.
-pub(super) fn check(
-    store: &dyn ByteStore,
-    only: Option<SessionKey>,
-    report: &mut dyn FnMut(Fault),
-) -> Result<(), StoreError> {
-    match only {
-        Some(session) => store.check_session(session, report),
-        None => store.check(report),
-    }
-}
-
 /// Answers one question.
 macro_rules! answer {
     ($store:ident, id) => {
@@ -28,11 +14,8 @@ macro_rules! answer {
     ($store:ident, glances, $sessions:ident) => {
         $store.glanced($sessions)
     };
-    ($store:ident, check, $report:ident) => {
-        $store.check_all(None, $report)
-    };
-    ($store:ident, check_session, $session:ident, $report:ident) => {
-        $store.check_all(Some($session), $report)
+    ($store:ident, check, $only:ident, $report:ident) => {
+        $store.check_all($only, $report)
     };
     ($store:ident, $question:ident $(, $argument:ident)*) => {
         $store.look(|laid| laid.$question($($argument),*))
@@ -72,8 +55,7 @@ macro_rules! answer_by_look {
             fn sift(session: SessionKey, range: Range<EntryNumber>, sieve: &Sieve, each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>)) -> ();
             fn lengths(session: SessionKey, range: Range<EntryNumber>) -> Vec<u64>;
             fn kept(session: SessionKey, operation: OperationNumber, at: u64) -> Vec<u8>;
-            fn check(report: &mut dyn FnMut(Fault)) -> ();
-            fn check_session(session: SessionKey, report: &mut dyn FnMut(Fault)) -> ();
+            fn check(only: Option<SessionKey>, report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
             fn totals() -> Vec<Total>;
             fn tally(filter: &SessionFilter) -> BTreeMap<String, u64>;

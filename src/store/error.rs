@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::{DATABASE, OperationNumber};
+use crate::{model::OperationNumber, store::Fault};
 
 /// What damage comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum FaultKind {
     Session,
     /// One thing is not what was written.
     Thing,
+    /// Derived rows are not what the facts give.
+    Derived,
     /// The store does not hold changes that it held.
     Forgotten,
     /// A line was given up when the store was mended: that it is lost is known, and a file may give it back.
@@ -26,8 +28,19 @@ pub enum FaultKind {
     Witness,
     /// A file of a session is not as the store left it; in the store nothing is damaged.
     File,
+    /// A file has what the store has lost.
+    Ahead,
     /// A file of a session cannot be read, so that nothing is known of it.
     Unread,
+    /// A fact that a person may want to know.
+    Note,
+}
+
+impl FaultKind {
+    /// Returns true if something differs from its recorded state.
+    pub fn is_damage(self) -> bool {
+        !matches!(self, Self::Oddity | Self::Witness | Self::Unread | Self::Note)
+    }
 }
 
 /// A store's failure.
@@ -41,15 +54,8 @@ pub enum StoreError {
     #[error("the store refused a change: {0}")]
     Refused(String),
     /// The data read is not the data written.
-    #[error("{item} is damaged: {problem}")]
-    Corrupt {
-        /// What that comes to.
-        kind: FaultKind,
-        /// The damaged item.
-        item: String,
-        /// How that shows.
-        problem: String,
-    },
+    #[error("{} is damaged: {}", .0.item, .0.problem)]
+    Corrupt(Fault),
     /// The store was written by a newer version of the program.
     #[error("the store at {path} has version {found}, but this undertext reads version {known}")]
     Newer {
@@ -147,18 +153,17 @@ impl StoreError {
 
     /// Makes a [`StoreError::Corrupt`] of one thing.
     pub(crate) fn corrupt(item: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Corrupt { kind: FaultKind::Thing, item: item.into(), problem: problem.into() }
+        Self::Corrupt(Fault::of(None, item, problem))
     }
 
     /// Makes one of all of the store.
-    pub(crate) fn database(problem: impl Into<String>) -> Self {
-        let (kind, item) = (FaultKind::Store, DATABASE.to_owned());
-        Self::Corrupt { kind, item, problem: problem.into() }
+    pub fn database(problem: impl Into<String>) -> Self {
+        Self::Corrupt(Fault::of_store(problem))
     }
 }
 
 /// Returns an answer that may rest on damaged bytes: a damaged item counts as absent.
-pub(super) fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+pub(crate) fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(StoreError::Corrupt { .. }) => Ok(None),

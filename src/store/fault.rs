@@ -39,9 +39,7 @@ impl Fault {
         session: Option<SessionKey>,
     ) -> Result<Self, StoreError> {
         match error {
-            StoreError::Corrupt { kind, item, problem } => {
-                Ok(Self { kind, session, item, problem })
-            }
+            StoreError::Corrupt(fault) => Ok(Self { session, ..fault }),
             error => Err(error),
         }
     }
@@ -49,6 +47,6 @@ impl Fault {
 
 impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
-        Self::Corrupt { kind: fault.kind, item: fault.item, problem: fault.problem }
+        Self::Corrupt(fault)
     }
 }

@@ -19,10 +19,10 @@ use crate::{
         Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, Known,
-        Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
-        Total, Transaction,
-        answer::{answer_by_look, check},
+        ByteStore, CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore,
+        Fault, Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
+        StoreError, Total, Transaction,
+        answer::answer_by_look,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -90,7 +90,7 @@ impl MemoryStore {
         only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
-        self.look(|laid| check(laid, only, report))
+        self.look(|laid| laid.check(only, report))
     }
 
     fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {

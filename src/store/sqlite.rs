@@ -76,9 +76,10 @@ use crate::{
         OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
-        CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, Listed, OTHER_WITNESS,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
-        answer::{answer_by_look, check},
+        ByteStore, CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, Listed,
+        OTHER_WITNESS, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total,
+        Transaction,
+        answer::answer_by_look,
         error::sound,
         overlay::{Overlay, laid::Laid},
     },
@@ -179,13 +180,6 @@ impl SqliteStore {
         self.is_left_torn = self.access == Access::Read;
         let _snapshot = self.snapshot()?;
         Ok(self.journal.borrow().torn.clone())
-    }
-
-    /// Returns whether lines or files are lost for which a mending kept the place, and which a file may give back.
-    pub fn has_lost_lines(&self) -> Result<bool, StoreError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM kept WHERE line = ?1)
-            OR EXISTS (SELECT 1 FROM entry WHERE line = ?1)";
-        Ok(self.db().query_row(sql, [bytes::LOST], |row| row.get(0))?)
     }
 
     /// Returns whether its first operation has the hash that is made with the store's id: with another id none has.
@@ -333,11 +327,12 @@ impl SqliteStore {
             Ok(()) => {
                 let journal = self.journal.borrow();
                 journal.torn.iter().cloned().for_each(&mut *report);
-                check(&Laid { beneath: Some(&self.tables), over: &journal.overlay }, only, report)?;
+                let laid = Laid { beneath: Some(&self.tables), over: &journal.overlay };
+                laid.check(only, report)?;
             }
             Err(error) => {
                 report(Fault::of_error(error, None)?);
-                check(&self.tables, only, report)?;
+                self.tables.check(only, report)?;
             }
         }
         // What is damaged was told with the rest.

@@ -118,14 +118,11 @@ pub trait ByteStore {
         at: u64,
     ) -> Result<Vec<u8>, StoreError>;
 
-    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
-
-    /// Reports every fault of the bytes that a session has, and of the store's own structure, without a look at the bytes
-    /// of others.
-    fn check_session(
+    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first. With a session, it reads
+    /// no bytes of other sessions.
+    fn check(
         &self,
-        session: SessionKey,
+        only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError>;
 

@@ -26,9 +26,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::{CheckpointNumber, EntryNumber, OperationNumber, Timestamp},
-    ops::{
-        self, Archive, Bound, Compacting, Later, Notice, OpsError, Session, Severity, SyncError,
-    },
+    ops::{self, Archive, Bound, Compacting, Later, Notice, OpsError, Session, SyncError},
     store::{Access, StoreError},
     wire::{Draft, Speaker},
 };
@@ -500,7 +498,7 @@ fn a_flipped_bit_is_found_or_changes_nothing_that_can_be_read() {
                 let mut damage = 0;
                 ops::verify(&archive, None, &mut |told| {
                     if let Some(finding) = told.found() {
-                        damage += u32::from(finding.severity == Severity::Damage);
+                        damage += u32::from(finding.kind.is_damage());
                     }
                 })?;
                 Ok(damage)

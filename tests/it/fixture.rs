@@ -12,7 +12,7 @@ use chrono::{FixedOffset, Offset as _, Utc};
 use undertext::{
     live::Writable,
     model::{Block, EntryNumber, Timestamp},
-    ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
+    ops::{self, Ambient, Archive, Layers, Session, Target, Workspace},
     store::{Access, SessionFilter, SqliteStore, Store as _, whole_lines},
     wire::{self, Draft, Speaker},
 };
@@ -196,7 +196,7 @@ pub(crate) fn damage(archive: &Archive) -> Vec<String> {
     let mut found = Vec::new();
     ops::verify(archive, None, &mut |told| {
         if let Some(finding) = told.found()
-            && finding.severity == Severity::Damage
+            && finding.kind.is_damage()
         {
             found.push(format!("{}: {}", finding.item, finding.problem));
         }

@@ -25,9 +25,7 @@ use undertext::{
     },
     live::{Index, Writable},
     model::{Message, Role},
-    ops::{
-        self, Archive, Asked, Bound, Machine, OpsError, Session, Severity, SyncError, Workspace,
-    },
+    ops::{self, Archive, Asked, Bound, Machine, OpsError, Session, SyncError, Workspace},
     provider::{Api, Endpoint, Http},
     wire::{self, Draft, Speaker},
 };
@@ -77,7 +75,7 @@ pub(crate) fn verbs(bytes: &[u8]) {
     look(&archive, &session);
     ops::verify(&archive, None, &mut |told| {
         if let Some(finding) = told.found() {
-            assert!(finding.severity != Severity::Damage, "{finding:?}: {}", bytes.escape_ascii());
+            assert!(!finding.kind.is_damage(), "{finding:?}: {}", bytes.escape_ascii());
         }
     })
     .unwrap();

@@ -408,18 +408,18 @@ impl ByteStore for Laid<'_> {
         )
     }
 
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        self.beneath(|store| store.check(report))?;
-        self.over.sheets.iter().try_for_each(|(key, sheet)| self.check_sheet(*key, sheet, report))
-    }
-
-    fn check_session(
+    fn check(
         &self,
-        session: SessionKey,
+        only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
-        self.beneath_of(session, |store| store.check_session(session, report))?;
-        self.sheet(session).map_or(Ok(()), |sheet| self.check_sheet(session, sheet, report))
+        match only {
+            Some(session) => self.beneath_of(session, |store| store.check(only, report))?,
+            None => self.beneath(|store| store.check(None, report))?,
+        }
+        let mut sheets =
+            self.over.sheets.iter().filter(|(key, _)| only.is_none_or(|it| it == **key));
+        sheets.try_for_each(|(key, sheet)| self.check_sheet(*key, sheet, report))
     }
 
     fn sizes(&self) -> Result<Sizes, StoreError> {

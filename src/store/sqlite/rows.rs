@@ -424,26 +424,20 @@ impl ByteStore for Tables {
         }
     }
 
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        if self.is_writing.get() {
-            // Only this connection can see rows that are not committed.
-            check::check(&self.db, &self.bytes.borrow(), None, report)
-        } else {
-            // No data in memory is taken for data on the disk.
-            check::check(&self.db, &Bytes::default(), Some(&self.path), report)
-        }
-    }
-
-    fn check_session(
+    fn check(
         &self,
-        session: SessionKey,
+        only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
-        check::structure(&self.db, Some(session), report)?;
-        let mut tell = |error: StoreError| Fault::of_error(error, Some(session)).map(&mut *report);
-        // No data in memory is taken for data on the disk, but for rows that are not committed.
+        // No data in memory is taken for data on the disk, but for rows that are not committed, which only this connection sees.
         let fresh = RefCell::default();
         let bytes = if self.is_writing.get() { &self.bytes } else { &fresh }.borrow();
+        let Some(session) = only else {
+            let path = (!self.is_writing.get()).then_some(&*self.path);
+            return check::check(&self.db, &bytes, path, report);
+        };
+        check::structure(&self.db, only, report)?;
+        let mut tell = |error: StoreError| Fault::of_error(error, only).map(&mut *report);
         let end: u64 = first(
             &self.db,
             "SELECT ifnull(max(n), 0) FROM entry WHERE session = ?",

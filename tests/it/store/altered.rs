@@ -166,7 +166,7 @@ fn a_row_of_the_journal_that_is_damaged_is_said_to_be() {
         }
         if let Ok(store) = folder.open_for(Access::Read) {
             let mut faults = Vec::new();
-            store.check(&mut |fault| faults.push(fault)).unwrap();
+            store.check(None, &mut |fault| faults.push(fault)).unwrap();
             assert!(!faults.is_empty(), "{at}");
         }
     }
@@ -293,7 +293,7 @@ fn a_store_that_has_forgotten_its_newest_operations_is_behind_its_witness() {
         assert_eq!(witness.seq > newest, !is_whole);
         assert_eq!(store.forgotten().unwrap().is_none(), is_whole);
         let mut faults = Vec::new();
-        store.check(&mut |fault| faults.push(fault.item)).unwrap();
+        store.check(None, &mut |fault| faults.push(fault.item)).unwrap();
         assert_eq!(faults.is_empty(), is_whole, "{faults:?}");
         // It is read, and nothing is built upon what is left of it.
         for access in [Access::Write, Access::Brief] {
@@ -319,7 +319,7 @@ fn totals_that_are_not_what_counting_gives_are_said_to_be_and_made_again() {
     for change in ["UPDATE total SET bytes = bytes + 1", "DELETE FROM total"] {
         db.execute_batch(change).unwrap();
         let mut faults = Vec::new();
-        store.check(&mut |fault| faults.push(fault.item)).unwrap();
+        store.check(None, &mut |fault| faults.push(fault.item)).unwrap();
         assert_eq!(faults, ["the totals"], "{change}");
         let mut writing = store.begin().unwrap();
         writing.freshened().unwrap();

@@ -292,7 +292,7 @@ fn packing_leaves_what_is_damaged_as_it_is() {
     assert_eq!(folder.write().pack(&mut |_, _| {}).unwrap(), 1);
     assert_eq!(row(&folder.sql()), before);
     let mut faults = Vec::new();
-    folder.read().check(&mut |fault| faults.push(fault.item)).unwrap();
+    folder.read().check(None, &mut |fault| faults.push(fault.item)).unwrap();
     assert!(faults.contains(&format!("segment {}", before.0)), "{faults:?}");
 }
 
@@ -455,7 +455,7 @@ fn a_fork_of_what_is_damaged_is_kept_whole() {
         folder.sql().execute_batch(damage).unwrap();
         let store = folder.read();
         let mut faulty = BTreeSet::new();
-        store.check(&mut |fault| faulty.extend(fault.session)).unwrap();
+        store.check(None, &mut |fault| faulty.extend(fault.session)).unwrap();
         assert_eq!(faulty.into_iter().collect::<Vec<_>>(), [source, fork], "{damage}");
         let numbers: Vec<EntryNumber> = EntryNumber::each(numbers(3..3 + 900)).collect();
         let (mut read, mut lost) = (0, 0);
@@ -483,7 +483,7 @@ fn a_fork_of_what_is_damaged_is_kept_whole() {
             assert_eq!(at, 900);
         }
         let mut faulty = BTreeSet::new();
-        store.check(&mut |fault| faulty.extend(fault.session)).unwrap();
+        store.check(None, &mut |fault| faulty.extend(fault.session)).unwrap();
         assert_eq!(faulty.into_iter().collect::<Vec<_>>(), [source, fork], "{damage}");
     }
 }

@@ -378,7 +378,7 @@ fn damage(folder: &Folder) -> BTreeSet<String> {
     if let Ok(archive) = Archive::open(&root, Access::Read, Box::new(Machine)) {
         let _ = ops::verify(&archive, None, &mut |told| {
             if let Some(finding) = told.found()
-                && finding.severity == ops::Severity::Damage
+                && finding.kind.is_damage()
             {
                 found.insert(format!("{}: {}", finding.item, finding.problem));
             }
@@ -475,7 +475,7 @@ fn a_flipped_bit_is_found_or_changes_no_fact_and_no_byte() {
         // What the store itself checks, and the chain, which covers the records of operations.
         let checked = folder.open_for(Access::Read).and_then(|store| {
             let mut faults = 0;
-            store.check(&mut |_| faults += 1)?;
+            store.check(None, &mut |_| faults += 1)?;
             Ok(faults == 0 && is_chained(&store)?)
         });
         match (checked, everything(&folder)) {
@@ -537,7 +537,7 @@ fn what_is_damaged_is_kept_once_more_when_it_comes_again() {
             }
         }
         let mut sessions = BTreeSet::new();
-        store.check(&mut |fault| sessions.extend(fault.session)).unwrap();
+        store.check(None, &mut |fault| sessions.extend(fault.session)).unwrap();
         assert_eq!(sessions.into_iter().collect::<Vec<_>>(), [damaged]);
     }
 }

@@ -233,7 +233,7 @@ pub(crate) fn line_of(store: &dyn Store, key: SessionKey, n: u64) -> Vec<u8> {
 #[track_caller]
 pub(crate) fn assert_whole(store: &dyn Store) {
     let mut faults: Vec<Fault> = Vec::new();
-    store.check(&mut |fault| faults.push(fault)).unwrap();
+    store.check(None, &mut |fault| faults.push(fault)).unwrap();
     // A power cut can tear the witness, which the next change writes again.
     faults.retain(|fault| fault.kind != FaultKind::Witness);
     assert_eq!(faults, []);

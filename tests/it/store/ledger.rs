@@ -50,7 +50,7 @@ struct Held {
 
 fn damaged(item: &str) -> StoreError {
     let (item, problem) = (item.to_owned(), "it is missing".to_owned());
-    StoreError::Corrupt { kind: FaultKind::Thing, item, problem }
+    StoreError::Corrupt(Fault { kind: FaultKind::Thing, session: None, item, problem })
 }
 
 impl Held {
@@ -325,11 +325,7 @@ impl ByteStore for Ledger {
         found.map(|(_, bytes)| bytes).ok_or_else(|| damaged("a kept file"))
     }
 
-    fn check(&self, _: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn check_session(&self, _: SessionKey, _: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+    fn check(&self, _: Option<SessionKey>, _: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         Ok(())
     }
 
