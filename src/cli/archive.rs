@@ -18,7 +18,7 @@ use super::Context;
 use super::common::shown;
 use super::env::ALLOW_NETWORK;
 use super::error::CommandError;
-use super::output::{Output, Progress};
+use super::output::Output;
 use super::words;
 
 impl Context {
@@ -126,8 +126,7 @@ impl Context {
         }
         let output = &mut self.output;
         let mut told = |done, all| {
-            let (label, total) = ("rebuilding rows from an older version: session", Some(all));
-            output.progress(Progress { label, done, total, bytes: 0, of: None });
+            output.steps("rebuilding rows from an older version: session", done, all);
         };
         let ambient = self.env.ambient();
         let mut archive = Archive::open_telling(&root, Access::Brief, ambient, &mut told)?;

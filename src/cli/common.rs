@@ -267,6 +267,11 @@ impl Context {
         Ok(self.json)
     }
 
+    /// Writes an answer for programs, or what it says for people.
+    pub(crate) fn report(&mut self, report: &impl Report, text: &str) -> Result<(), CommandError> {
+        if self.answer(report)? { Ok(()) } else { self.say(text) }
+    }
+
     /// Writes answers if a program asks, and returns whether one does.
     pub(crate) fn answer_all<'a, T: Report + 'a>(
         &mut self,

@@ -7,13 +7,12 @@ use anyhow::anyhow;
 use undertext::model::DATABASE;
 use undertext::ops::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
-use undertext::store::{Access, FaultKind, StoreError};
+use undertext::store::{Access, FaultKind, Loss, StoreError};
 
 use super::Context;
 use super::archive::is_there;
 use super::common::{counted, short_ids, shown};
 use super::error::{CommandError, Exit};
-use super::output::Progress;
 use super::words::About;
 use super::{rotations, setup};
 use crate::render::safe;
@@ -66,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::finish_mending(&root)?;
     }
     ailments.extend(ops::doctor(&root)?);
-    match remainders(context, &root) {
+    match open(context, &root).and_then(|archive| Ok(ops::remainders(&archive)?)) {
         Ok(mut found) => {
             found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
             ailments.extend(found);
@@ -145,11 +144,6 @@ fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
     deleted.map(|one| Ailment { cured: true, ..one }).chain(left).collect()
 }
 
-/// Looks next to the files of sessions for what changes that were cut short left behind.
-fn remainders(context: &mut Context, root: &Path) -> Result<Vec<Ailment>, CommandError> {
-    Ok(ops::remainders(&open(context, root)?)?)
-}
-
 fn open(context: &mut Context, root: &Path) -> Result<Archive, CommandError> {
     let mut archive = Archive::open(root, Access::Read, context.env.ambient())?;
     archive.set_here(context.env.here()?);
@@ -175,8 +169,7 @@ fn verify(
     let output = &mut context.output;
     ops::verify(&archive, None, &mut |told| match told {
         Verifying::Session(done, all) => {
-            let (label, total) = ("verifying session", Some(all));
-            output.progress(Progress { label, done, total, bytes: 0, of: None });
+            output.steps("verifying session", done, all);
         }
         Verifying::Found(finding) => findings.push(finding.clone()),
     })?;
@@ -219,8 +212,7 @@ fn mend(
         ambient,
         &mut |finding| findings.push(finding.clone()),
         &mut |done, all| {
-            let (label, total) = ("reading the damaged store", Some(all));
-            output.progress(Progress { label, done, total, bytes: 0, of: None });
+            output.steps("reading the damaged store", done, all);
         },
     )?;
     let why = match outcome {
@@ -286,7 +278,7 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
             if taken_back.is_empty() { "" } else { "; the parts that were recovered are listed above" }
         ))?;
     }
-    for (session, item) in lost {
+    for Loss { session, item } in lost {
         let of = session.as_ref().map(|name| format!(" of session {}", safe::line(&name.id)));
         context.say(&format!("  lost: {item}{}", of.unwrap_or_default()))?;
     }
@@ -296,35 +288,27 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     }
 }
 
-fn tell_forgetful(context: &mut Context, agent: &Forgetful) -> Result<(), CommandError> {
-    if context.answer(agent)? {
-        return Ok(());
-    }
-    let Forgetful { agent, settings, field, days } = agent;
+fn tell_forgetful(context: &mut Context, report: &Forgetful) -> Result<(), CommandError> {
+    let Forgetful { agent, settings, field, days } = report;
     let settings = context.env.homely(settings);
-    context.say(&format!(
+    let text = format!(
         "{agent} deletes sessions that were not continued for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
-    ))
+    );
+    context.report(report, &text)
 }
 
 fn tell_lost_call(context: &mut Context, calling: &Calling) -> Result<(), CommandError> {
-    if context.answer(calling)? {
-        return Ok(());
-    }
     let path = context.env.homely(&calling.path);
     let problem = calling.problem.as_deref().unwrap_or_default();
-    context.say(&format!("{path}: {} {problem}", calling.agent))
+    context.report(calling, &format!("{path}: {} {problem}", calling.agent))
 }
 
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
-    if context.answer(ailment)? {
-        return Ok(());
-    }
     let Ailment { path, problem, cure, cured } = ailment;
     let done = match (cured, cure) {
         (false, _) | (true, Cure::Mend) => String::new(),
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),
         (true, _) => "; it is deleted".to_owned(),
     };
-    context.say(&format!("{}: {problem}{done}", shown(path)))
+    context.report(ailment, &format!("{}: {problem}{done}", shown(path)))
 }

@@ -15,7 +15,6 @@ use undertext::report::{BackedUp, Exported, Line};
 
 use super::common::{counted, first_line, shown};
 use super::error::{CommandError, Exit, Kind, of_path};
-use super::output::Progress;
 use super::words::one;
 use super::{Context, complete};
 use crate::render::answers::Pairs;
@@ -229,7 +228,7 @@ pub(super) fn bundle(
                 Bundling::Writing(done, all) => ("writing session", done, all),
                 Bundling::Checking(done, all) => ("checking session", done, all),
             };
-            output.progress(Progress { label, done, total: Some(all), bytes: 0, of: None });
+            output.steps(label, done, all);
         };
         ops::bundle(archive, sessions, file, &mut progress)?;
         let fresh = temporary_path(&path);

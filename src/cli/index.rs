@@ -8,7 +8,6 @@ use undertext::report::Indexed;
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::output::Progress;
 
 /// How long a search brings the index along before it shows its progress.
 const SILENT: Duration = Duration::from_millis(500);
@@ -28,8 +27,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     let archive = context.open_reader()?;
     let output = &mut context.output;
     let done = ops::index(&archive, &exclude, &|| true, &mut |done, all| {
-        let (label, total) = ("indexing", Some(all));
-        output.progress(Progress { label, done, total, bytes: 0, of: None });
+        output.steps("indexing", done, all);
     })?;
     if context.answer(&done)? {
         return Ok(Exit::Yes);
@@ -64,8 +62,7 @@ impl Context {
         let begun = Instant::now();
         let _ = ops::index(archive, &exclude, goes_on, &mut |done, all| {
             if begun.elapsed() >= SILENT {
-                let (label, total) = ("indexing", Some(all));
-                self.output.progress(Progress { label, done, total, bytes: 0, of: None });
+                self.output.steps("indexing", done, all);
             }
         });
     }

@@ -280,6 +280,11 @@ impl Output {
         self.say(&told);
     }
 
+    /// Shows how many of all steps are done.
+    pub(crate) fn steps(&mut self, label: &str, done: u64, all: u64) {
+        self.progress(Progress { label, done, total: Some(all), bytes: 0, of: None });
+    }
+
     /// Shows how far long work has come, on a terminal, a few times a second at most.
     pub(crate) fn progress(&mut self, progress: Progress<'_>) {
         let is_due = |last: Instant| last.elapsed() >= REDRAW;

@@ -5,7 +5,6 @@ use undertext::report::Report as _;
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use super::output::Progress;
 use crate::render::units;
 
 /// Compress the store as tightly as possible
@@ -23,8 +22,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     let output = &mut context.output;
     let packed = ops::pack(&archive, &mut |done, all| {
         let done = (done * 100).checked_div(all).unwrap_or(0);
-        let (label, total) = ("packing", Some(100));
-        output.progress(Progress { label, done, total, bytes: 0, of: None });
+        output.steps("packing", done, 100);
     })?;
     context.remember("the store is packed".to_owned());
     if context.answer(&packed)? {

@@ -5,7 +5,6 @@ use undertext::ops;
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::output::Progress;
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -35,8 +34,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[0]);
     for (done, session) in (0..).zip(&sessions) {
-        let (label, total) = ("rebuilding", Some(sessions.len() as u64));
-        context.output.progress(Progress { label, done, total, bytes: 0, of: None });
+        context.output.steps("rebuilding", done, sessions.len() as u64);
         let rebuilt = ops::rebuild(&mut archive, session)?;
         if context.answer(&rebuilt)? {
             continue;

@@ -10,7 +10,6 @@ use undertext::report::{Report, Secret, Secrets};
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::output::Progress;
 use crate::render::secrets;
 use crate::render::style::Label;
 
@@ -51,8 +50,7 @@ pub(super) fn run(
     let suspects = Suspects { session, rules: rules.to_vec(), allowed, ..Suspects::default() };
     let output = &mut context.output;
     let told = ops::audit_secrets(&archive, &suspects, &mut |done, all| {
-        let (label, total) = ("looking", Some(all));
-        output.progress(Progress { label, done, total, bytes: 0, of: None });
+        output.steps("looking", done, all);
     })?;
     if !context.json {
         context.output.page()?;

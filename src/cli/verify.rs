@@ -9,7 +9,7 @@ use undertext::store::FaultKind;
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::output::{Output, Progress};
+use super::output::Output;
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::{json, safe};
@@ -49,8 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let output = &mut context.output;
             ops::verify(&archive, session.as_ref(), &mut |told| match told {
                 Verifying::Session(done, all) => {
-                    let (label, total) = ("verifying session", Some(all));
-                    output.progress(Progress { label, done, total, bytes: 0, of: None });
+                    output.steps("verifying session", done, all);
                 }
                 Verifying::Found(finding)
                     if !json && !args.verbose && finding.kind == FaultKind::Oddity =>
@@ -109,21 +108,14 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         let sessions = counted(sessions, "session", "sessions");
         let operations = counted(operations, "operation", "operations");
         let entries = counted(entries, "entry", "entries");
-        let redacted = match redacted {
-            0 => String::new(),
-            redacted => format!("; intact, {redacted} redacted"),
-        };
-        let lost = match lost {
-            0 => String::new(),
-            lost => format!("; {} lost", counted(lost, "entry was", "entries were")),
-        };
-        let unread = match unread {
-            0 => String::new(),
-            unread => format!("; {} not be read", counted(unread, "file could", "files could")),
-        };
-        context.say(&format!(
-            "Verified {sessions}, {operations}, {entries}: {found}{lost}{redacted}{unread}"
-        ))?;
+        let parts = [
+            (lost, format!("; {} lost", counted(lost, "entry was", "entries were"))),
+            (redacted, format!("; intact, {redacted} redacted")),
+            (unread, format!("; {} not be read", counted(unread, "file could", "files could"))),
+        ];
+        let more: String =
+            parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, part)| part).collect();
+        context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}{more}"))?;
         context.output.hints(verified.hints());
     }
     Ok(if ok { Exit::Yes } else { Exit::No })

@@ -53,23 +53,21 @@ const SYNCED: [&str; 8] = [
 
 /// Looks at a store's folder; nothing is changed, and the store need not be healthy. A folder that is no store's is refused.
 pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
-    refuse_other(root)?;
+    let (given, root) = (root, folder(root)?);
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
         ailments.push(Ailment::new(path, problem, cure));
     };
-    if fs::symlink_metadata(root).map_err(SyncError::at(root))?.is_symlink() {
-        ail(root, "it is a link; the store is at its target", Cure::Person);
+    if fs::symlink_metadata(given).map_err(SyncError::at(given))?.is_symlink() {
+        ail(given, "it is a link; the store is at its target", Cure::Person);
     }
-    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     if let Some(problem) = misplaced(&root) {
         ail(&root, problem, Cure::Person);
     }
-    let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
     let listed = paths(&root)?;
     let meta = fs::symlink_metadata(&root).map_err(SyncError::at(&root))?;
-    if meta.uid() == own && meta.mode() & 0o500 != 0o500 {
+    if is_own(&meta) && meta.mode() & 0o500 != 0o500 {
         // What its mode hides is not known.
         ail(&root, &too_strict(&meta), Cure::Mode(wanted_mode(&meta)));
         return Ok(ailments);
@@ -115,7 +113,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         }
         let wanted = wanted_mode(&meta);
         let mode = meta.mode() & 0o7777;
-        if is_judged(path) && meta.uid() != own {
+        if is_judged(path) && !is_own(&meta) {
             ail(path, "it belongs to another user", Cure::Person);
         } else if is_judged(path) && !meta.is_symlink() && mode & 0o077 != 0 {
             ail(
@@ -124,7 +122,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
                 Cure::Mode(wanted),
             );
         }
-        if meta.uid() == own && is_too_strict(&root, path, &meta) {
+        if is_own(&meta) && is_too_strict(&root, path, &meta) {
             ail(path, &too_strict(&meta), Cure::Mode(wanted));
             is_kept_out = true;
         } else if is_needed(&root, path, &meta)
@@ -218,8 +216,7 @@ fn look_at_database(
 /// Returns whether something else is in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
 /// there.
 pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
-    refuse_other(root)?;
-    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
+    let root = folder(root)?;
     Ok(paths(&root)?.iter().any(|path| is_in_the_way(&root, path).is_some()))
 }
 
@@ -278,16 +275,17 @@ fn left_behind(
     Ok(found)
 }
 
-/// Refuses a folder that holds neither a store nor the witness of one: undertext made nothing in it.
-fn refuse_other(root: &Path) -> Result<(), StoreError> {
+/// Returns a store's folder without links. One that holds neither a store nor the witness of one is refused: undertext made nothing
+/// in it.
+fn folder(root: &Path) -> Result<PathBuf, OpsError> {
     let is_absent = |name: &&str| {
         let meta = fs::symlink_metadata(root.join(name));
         meta.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
     if [DATABASE, WITNESS].iter().all(is_absent) {
-        return Err(StoreError::Absent { path: root.to_owned() });
+        return Err(StoreError::Absent { path: root.to_owned() }.into());
     }
-    Ok(())
+    Ok(fs::canonicalize(root).map_err(SyncError::at(root))?)
 }
 
 /// Says why a store is not safe where it is, if it is not.
@@ -303,16 +301,14 @@ fn misplaced(root: &Path) -> Option<&'static str> {
 
 /// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
 pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
-    refuse_other(root)?;
-    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
-    let own = rustix::process::geteuid().as_raw();
+    let root = folder(root)?;
     let mut cured = Vec::new();
     // A folder that is let in shows what is in it.
     for _ in 0..3 {
         for path in paths(&root)? {
             // A file that was removed after the folder was listed needs no mode.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-            if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
+            if !is_own(&meta) || !is_too_strict(&root, &path, &meta) {
                 continue;
             }
             let wanted = wanted_mode(&meta);
@@ -339,7 +335,9 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             // What keeps its owner out is told; of what another user keeps to themselves nothing can be.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && is_own(root) => {}
+            Err(error)
+                if error.kind() == ErrorKind::PermissionDenied
+                    && fs::metadata(root).is_ok_and(|meta| is_own(&meta)) => {}
             Err(error) => return Err(SyncError::at(&folder)(error).into()),
         }
     }
@@ -347,9 +345,9 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
     Ok(paths)
 }
 
-fn is_own(path: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    fs::metadata(path).is_ok_and(|meta| meta.uid() == own)
+/// Returns whether something is this user's own.
+fn is_own(meta: &Metadata) -> bool {
+    meta.uid() == rustix::process::geteuid().as_raw()
 }
 
 /// Returns the mode that a file or folder of a store should have.

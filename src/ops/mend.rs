@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::{
-    model::{DATABASE, Place, SessionName},
+    model::{DATABASE, Place},
     ops::{OpsError, verify::verify_store},
     report::{Finding, Mended, Summary},
-    store::{Access, FaultKind, SqliteStore},
+    store::{Access, FaultKind, Loss, SqliteStore},
     sync::{
         Agents, Ambient, Archive, Machine, Mending, SyncError, import, is_broken, lock_to_mend,
         sweep, take_back,
@@ -106,11 +106,8 @@ pub fn mend(
 }
 
 /// Returns whether files of agents may hold what the store has lost.
-fn follows_agents(
-    archive: &Archive,
-    lost: &[(Option<SessionName>, String)],
-) -> Result<bool, OpsError> {
-    if lost.iter().any(|(session, _)| session.is_some()) {
+fn follows_agents(archive: &Archive, lost: &[Loss]) -> Result<bool, OpsError> {
+    if lost.iter().any(|loss| loss.session.is_some()) {
         return Ok(true);
     }
     for (key, _) in archive.store().names()? {

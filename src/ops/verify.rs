@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     disk,
-    model::{Digest, EntryNumber, OperationNumber, Origin, Running, State},
+    model::{EntryNumber, OperationNumber, Origin, Running, State},
     ops::{
         OpsError,
         compared::{self, Files, Hashed, StoreIs},
@@ -335,12 +335,13 @@ impl Check<'_> {
         let (store, session, key) = (self.store, self.session, self.session.key);
         let own = store.id()?;
         let mut first = EntryNumber::FIRST;
-        let mut covered: Option<BTreeMap<OperationNumber, Digest>> = None;
+        // Those out of whose runs unfinished lines were taken are known at the end.
+        let mut unnamed = Vec::new();
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, EntryNumber::ALL)? {
             origins.entry(n).or_default().push(origin);
         }
-        let state = rows::fold_with(store, session, &mut |before, operation, bulk| {
+        let state = rows::fold(store, session, &mut |before, operation, bulk| {
             let n = operation.n;
             let item = format!("operation {n}");
             if n != before.next_operation() || operation.first != first {
@@ -352,20 +353,21 @@ impl Check<'_> {
             }
             bulk.entries = store.entries(key, operation.added())?;
             bulk.origins = origins.remove(&n).unwrap_or_default();
-            let is_named = operation.names(bulk, None) || {
-                let covered = match &covered {
-                    Some(known) => known,
-                    None => covered.insert(rows::covered_runs(store, session)?),
-                };
-                operation.names(bulk, covered.get(&n).copied())
-            };
-            if !is_named {
-                self.damage(&item, "its facts do not match its record");
+            if !operation.names(bulk, None) {
+                unnamed.push((operation.clone(), bulk.clone()));
             }
             first = operation.added().end;
             self.seen.operations += 1;
             Ok(())
         })?;
+        for (operation, bulk) in unnamed {
+            let mut covered =
+                state.covered_runs.iter().filter(|runs| runs.operation == operation.n);
+            if !covered.any(|runs| operation.names(&bulk, Some(runs.digest))) {
+                let item = format!("operation {}", operation.n);
+                self.damage(&item, "its facts do not match its record");
+            }
+        }
         for n in origins.into_keys() {
             self.damage(
                 &format!("operation {n}"),

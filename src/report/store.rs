@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::{
     hint::Line,
-    shape::{path, report},
+    shape::{object, path, report},
 };
 use crate::{
     model::{DATABASE, OperationNumber, SessionName},
-    store::{FaultKind, Sizes},
+    store::{FaultKind, Loss, Sizes},
 };
 
 /// How much the sessions of one format hold.
@@ -344,7 +344,7 @@ pub struct Mended {
     /// How many sessions that concerns.
     pub imported_sessions: u64,
     /// What did not come back, each of a session or of the store.
-    pub lost: Vec<(Option<SessionName>, String)>,
+    pub lost: Vec<Loss>,
 }
 
 /// A file from which lines of a damaged store came back.
@@ -377,12 +377,7 @@ pub struct TakenBack {
     pub left: Option<String>,
 }
 
-/// A part of a damaged store that did not come back.
-#[derive(Serialize)]
-struct Lost<'a> {
-    session: Option<&'a str>,
-    item: &'a str,
-}
+object!(Loss, |it| { session: it.session.as_ref().map(|name| &name.id), item: it.item });
 
 report!(Mended, "mended", |it| {
     path: it.path.to_string_lossy(),
@@ -394,10 +389,7 @@ report!(Mended, "mended", |it| {
     taken_back: it.taken_back,
     imported: it.imported,
     imported_sessions: it.imported_sessions,
-    lost: it.lost.iter().map(|(session, item)| Lost {
-        session: session.as_ref().map(|name| name.id.as_str()),
-        item,
-    }).collect::<Vec<_>>(),
+    lost: it.lost,
 });
 
 /// The folder of a store that was examined.

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, CheckpointNumber, Digest, EntryNumber, EntrySet, GenerationNumber, HintBytes,
-        Kind, Operation, OperationNumber, Parent, Position, Record, Run, State, Tie,
+        Bulk, Card, CheckpointNumber, EntryNumber, EntrySet, GenerationNumber, HintBytes, Kind,
+        Operation, OperationNumber, Parent, Position, Record, Run, State, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -57,11 +57,12 @@ fn derive(
 ) -> Result<Derived, SessionError> {
     let mut card = Card::default();
     let mut again = EntrySet::default();
-    let state = fold(store, session, &mut |operation| {
+    let state = fold(store, session, &mut |_, operation, _| {
         derive::see_operation(&mut card, operation, session.format);
         if operation.command.says_again() {
             again.extend(EntryNumber::each(operation.added()));
         }
+        Ok(())
     })?;
     let befores = Befores::of(store, session, &state)?;
     let adopted = adopted(store, session, &state)?;
@@ -139,20 +140,8 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, 
     }))
 }
 
-/// Folds a session's operations into its state, and shows each.
-fn fold(
-    store: &dyn Store,
-    session: &Session,
-    each: &mut dyn FnMut(&Operation),
-) -> Result<State, SessionError> {
-    fold_with(store, session, &mut |_, operation, _| {
-        each(operation);
-        Ok(())
-    })
-}
-
-/// Does the same, and shows each behind the state before it; its runs and checkpoints may be set right.
-pub(crate) fn fold_with(
+/// Folds a session's operations into its state, and shows each after the state before it; its runs and checkpoints may be set right.
+pub(crate) fn fold(
     store: &dyn Store,
     session: &Session,
     each: &mut dyn FnMut(&State, &Operation, &mut Bulk) -> Result<(), SessionError>,
@@ -184,19 +173,6 @@ pub(crate) fn fold_with(
             state.apply(&operation, &bulk);
         }
     }
-}
-
-/// Returns the digests of the runs of a session's operations out of which unfinished lines were taken, as its operations have them.
-pub(crate) fn covered_runs(
-    store: &dyn Store,
-    session: &Session,
-) -> Result<BTreeMap<OperationNumber, Digest>, SessionError> {
-    let mut covered = BTreeMap::new();
-    fold(store, session, &mut |operation| {
-        let runs = operation.facts.covered_runs.iter();
-        covered.extend(runs.map(|runs| (runs.operation, runs.digest)));
-    })?;
-    Ok(covered)
 }
 
 fn ties(

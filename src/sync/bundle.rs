@@ -49,7 +49,7 @@ pub(crate) fn write<W: Write>(
     for (by, origin) in store.origins(key, EntryNumber::ALL)? {
         origins.entry(by).or_default().push(origin);
     }
-    rows::fold_with(store, session, &mut |_, operation, bulk| {
+    rows::fold(store, session, &mut |_, operation, bulk| {
         bulk.entries = store.entries(key, operation.added())?;
         bulk.origins = origins.remove(&operation.n).unwrap_or_default();
         to.operation(operation, bulk).map_err(failed)?;

@@ -32,7 +32,7 @@ use crate::{
     },
     report::Refilled,
     settings::Exclude,
-    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
+    store::{self, Access, Loss, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
         Here, NoPlace, SyncError,
         lock::{self, Waiting},
@@ -96,7 +96,7 @@ pub(crate) struct Mending {
     /// How many operations the damaged store had forgotten, as its witness tells.
     pub(crate) forgotten: u64,
     /// What did not come back.
-    pub(crate) lost: Vec<(Option<SessionName>, String)>,
+    pub(crate) lost: Vec<Loss>,
     /// Whether nothing was found of a store that had something.
     pub(crate) is_empty: bool,
     _lock: File,
@@ -130,8 +130,7 @@ impl Mending {
         mending.forgotten = salvage.forgotten()?;
         mending.is_empty = salvage.is_empty();
         salvage.write_strays(&mending.folder.join(STRAYS))?;
-        let lost = salvage.finish()?.into_iter();
-        mending.lost = lost.map(|loss| (loss.session, loss.item)).collect();
+        mending.lost = salvage.finish()?;
         let store = SqliteStore::open(&fresh, Access::Write)?;
         rebuild_all(&store, &mut |_, _| ())?;
         store.close_log()?;

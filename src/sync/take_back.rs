@@ -16,10 +16,10 @@ use std::{
 
 use crate::{
     live,
-    model::{Command, EntryNumber, FileNumber, MAIN, Position, SessionName, State, TRANSCRIPTS},
+    model::{Command, EntryNumber, FileNumber, MAIN, Position, State, TRANSCRIPTS},
     report::TakenBack,
     session::{Session, View, plan::branch_text},
-    store::StoreError,
+    store::{Loss, StoreError},
     sync::{
         Archive, SyncError,
         catch_up::is_left_out,
@@ -30,30 +30,30 @@ use crate::{
     },
 };
 
-/// What could not be taken back: of which session, and why.
-pub(crate) type Left = (Option<SessionName>, String);
-
 /// Takes in what the store's own live files hold of operations that it has forgotten.
 ///
 /// Sessions of which this fails keep no other from it; they are returned with the reason.
-pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Left>), SyncError> {
+pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Loss>), SyncError> {
     let (mut taken, mut left) = (Vec::new(), Vec::new());
     let _lock = archive.lock()?;
     for session in archive.every()? {
         match take_back_one(archive, &session) {
             Ok(one) => taken.extend(one),
             Err(error) if is_of_machine(&error) => return Err(error),
-            Err(error) => left.push((
-                Some(session.name.clone()),
-                format!("what the session's file may have beyond the store: {error}"),
-            )),
+            Err(error) => left.push(Loss {
+                session: Some(session.name.clone()),
+                item: format!("what the session's file may have beyond the store: {error}"),
+            }),
         }
     }
     for path in strays(archive)? {
         match begin(archive, &path) {
             Ok(one) => taken.extend(one),
             Err(error) if is_of_machine(&error) => return Err(error),
-            Err(error) => left.push((None, format!("the content of {}: {error}", path.display()))),
+            Err(error) => {
+                let item = format!("the content of {}: {error}", path.display());
+                left.push(Loss { session: None, item });
+            }
         }
     }
     Ok((taken, left))

@@ -25,7 +25,7 @@ use super::{
     bytes::{self, Bytes},
     covered::{self, Covered},
     long, open,
-    query::hash,
+    query::{collect, hash},
     totals,
 };
 use crate::{
@@ -130,16 +130,9 @@ fn integrity(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), Store
     // It goes from one page to any other.
     let cache: i64 = db.query_row("PRAGMA cache_size", [], |row| row.get(0))?;
     db.execute_batch("PRAGMA cache_size = -16000")?;
-    let checked = integrity_of(db, report);
+    let problems = collect(db, "PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     db.execute_batch(&format!("PRAGMA cache_size = {cache}"))?;
-    checked
-}
-
-fn integrity_of(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-    let mut integrity = db.prepare("PRAGMA integrity_check")?;
-    let mut rows = integrity.query([])?;
-    while let Some(row) = rows.next()? {
-        let problem: String = row.get(0)?;
+    for problem in problems? {
         if is_unread(&problem) {
             return Err(StoreError::unread(problem));
         }
@@ -363,7 +356,7 @@ impl Part<'_> {
 
     fn windows(&mut self, mut spans: &[Span], mut held: Range<i64>) -> Result<(), StoreError> {
         let whole = held.end;
-        let mut sessions: Option<Vec<(i64, Range<i64>)>> = None;
+        let sessions = self.sessions()?;
         loop {
             let mut lines: i64 = 0;
             let fits = spans.iter().take_while(|span| {
@@ -376,18 +369,9 @@ impl Part<'_> {
             held.end = later.first().map_or(whole, |span| span.first);
             let fresh = is_last && whole == i64::MAX;
             let mut window = self.read(now, fresh, &held)?;
-            if is_last && sessions.is_none() {
-                self.entries(&mut window, None, &held)?;
-            } else {
-                // Where there are several windows, it pays off to know which sessions have lines in which.
-                let sessions = match &mut sessions {
-                    Some(sessions) => sessions,
-                    none => none.insert(self.sessions()?),
-                };
-                for (session, lines) in sessions {
-                    if lines.start < held.end && held.start < lines.end {
-                        self.entries(&mut window, Some(*session), &held)?;
-                    }
+            for (session, lines) in &sessions {
+                if lines.start < held.end && held.start < lines.end {
+                    self.entries(&mut window, *session, &held)?;
                 }
             }
             self.kept(&mut window, &held)?;
@@ -495,56 +479,53 @@ impl Part<'_> {
 
     /// Returns the range in which the line numbers of each session lie.
     fn sessions(&self) -> Result<Vec<(i64, Range<i64>)>, StoreError> {
-        let mut query =
-            self.db.prepare("SELECT session, min(line), max(line) FROM entry GROUP BY session")?;
+        let mut query = self.db.prepare(
+            "SELECT session, min(line), max(line) FROM entry GROUP BY session ORDER BY session",
+        )?;
         let rows = query.query_map([], |row| {
             Ok((row.get(0)?, row.get(1)?..row.get::<_, i64>(2)?.saturating_add(1)))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Compares the ids of entries with their lines.
+    /// Compares the ids of a session's entries with their lines.
     fn entries(
         &mut self,
         window: &mut Window,
-        session: Option<i64>,
+        session: i64,
         held: &Range<i64>,
     ) -> Result<(), StoreError> {
-        let which = if session.is_some() { "session = ?3" } else { "?3 IS NULL" };
-        let mut query = self.db.prepare(&format!(
-            "SELECT session, n, id, link, line FROM entry
-             WHERE {which} AND line >= ?1 AND line < ?2 ORDER BY session, n"
-        ))?;
-        let mut linked = self.db.prepare("SELECT id FROM entry WHERE session = ? AND n = ?")?;
+        let mut query = self.db.prepare_cached(
+            "SELECT n, id, link, line FROM entry
+             WHERE session = ?3 AND line >= ?1 AND line < ?2 ORDER BY n",
+        )?;
+        let mut linked =
+            self.db.prepare_cached("SELECT id FROM entry WHERE session = ? AND n = ?")?;
         let mut rows = query.query(params![held.start, held.end, session])?;
-        let mut before: Option<(i64, i64, EntryId)> = None;
-        let mut covered: Option<(SessionKey, Covered)> = None;
+        let mut before: Option<(i64, EntryId)> = None;
+        let mut covered: Option<Covered> = None;
         while let Some(row) = rows.next()? {
-            let (session, n, id): (i64, i64, _) =
-                (row.get(0)?, row.get(1)?, EntryId::new(hash(row, 2)?));
-            let (link, line): (Option<i64>, i64) = (row.get(3)?, row.get(4)?);
+            let (n, id): (i64, _) = (row.get(0)?, EntryId::new(hash(row, 1)?));
+            let (link, line): (Option<i64>, i64) = (row.get(2)?, row.get(3)?);
             let link = match (link.map(|distance| n - distance), before) {
                 (None, _) => Some(None),
-                (Some(link), Some((of, last, id))) if (of, last) == (session, link) => {
-                    Some(Some(id))
-                }
+                (Some(link), Some((last, id))) if last == link => Some(Some(id)),
                 (Some(link), _) => linked
                     .query_row([session, link], |row| hash(row, 0))
                     .optional()?
                     .map(|id| Some(EntryId::new(id))),
             };
-            before = Some((session, n, id));
+            before = Some((n, id));
             let is_right = |line| link.is_some_and(|link| EntryId::of(link, line) == id);
             let found = window.get(line);
             if found.is_some_and(is_right) {
                 continue;
             }
             let of = SessionKey(session);
-            let of_session = match covered.take().filter(|(known, _)| *known == of) {
+            let known = match &mut covered {
                 Some(known) => known,
-                None => (of, covered::by_operations(self.db, of)?),
+                none => none.insert(covered::by_operations(self.db, of)?),
             };
-            let (_, known) = covered.insert(of_session);
             let entry = (EntryNumber::new(n.unsigned_abs()), id);
             let stands = |(line, link)| covered::stands_for(known, entry, link, line);
             if found.zip(link).is_some_and(stands) {
