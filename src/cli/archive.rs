@@ -125,9 +125,8 @@ impl Context {
             .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
         }
         let output = &mut self.output;
-        let mut told = |done, all| {
-            output.steps("rebuilding rows from an older version: session", done, all);
-        };
+        let mut told =
+            |done, all| output.steps("rebuilding rows from an older version: session", done, all);
         let ambient = self.env.ambient();
         let mut archive = Archive::open_telling(&root, Access::Brief, ambient, &mut told)?;
         archive.set_exclude(exclude);

@@ -168,9 +168,7 @@ fn verify(
     };
     let output = &mut context.output;
     ops::verify(&archive, None, &mut |told| match told {
-        Verifying::Session(done, all) => {
-            output.steps("verifying session", done, all);
-        }
+        Verifying::Session(done, all) => output.steps("verifying session", done, all),
         Verifying::Found(finding) => findings.push(finding.clone()),
     })?;
     findings.retain(|found| found.kind.is_damage() || found.kind == FaultKind::Unread);
@@ -199,8 +197,8 @@ fn mend(
 ) -> Result<Option<Mended>, CommandError> {
     let mut findings = Vec::new();
     let here = context.env.drawn_here()?;
-    let folders = context.agent_folders().into_iter().map(|folder| folder.path);
-    let folders: Vec<PathBuf> = folders.collect();
+    let folders: Vec<PathBuf> =
+        context.agent_folders().into_iter().map(|folder| folder.path).collect();
     let exclude = context.exclude_or_all();
     let trusted = fs::canonicalize(root).ok().and_then(|root| context.trusted_place(&root).ok());
     let (ambient, writable) = (context.env.ambient(), context.writable());
@@ -211,9 +209,7 @@ fn mend(
         agents,
         ambient,
         &mut |finding| findings.push(finding.clone()),
-        &mut |done, all| {
-            output.steps("reading the damaged store", done, all);
-        },
+        &mut |done, all| output.steps("reading the damaged store", done, all),
     )?;
     let why = match outcome {
         MendOutcome::Mended(mended) => {
@@ -253,8 +249,7 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     for (Refilled { path, lines, whole, .. }, session) in refilled.iter().zip(short_ids(&ids)) {
         let lines = (*lines > 0).then(|| counted(*lines, "line", "lines"));
         let file = whole.then(|| "a whole file".to_owned());
-        let what: Vec<String> = lines.into_iter().chain(file).collect();
-        let what = what.join(" and ");
+        let what = lines.into_iter().chain(file).collect::<Vec<_>>().join(" and ");
         context.say(&format!("  {what} of session {session} recovered from {}", shown(path)))?;
     }
     let ids: Vec<&str> = taken_back.iter().map(|one| one.session.as_str()).collect();

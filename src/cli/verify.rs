@@ -48,9 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Ok((archive, session)) => {
             let output = &mut context.output;
             ops::verify(&archive, session.as_ref(), &mut |told| match told {
-                Verifying::Session(done, all) => {
-                    output.steps("verifying session", done, all);
-                }
+                Verifying::Session(done, all) => output.steps("verifying session", done, all),
                 Verifying::Found(finding)
                     if !json && !args.verbose && finding.kind == FaultKind::Oddity =>
                 {
