@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::text::Text;
-use crate::json::{Frame, Owner, Raw, owners};
+use super::all::said;
+use crate::json::{Frame, Kind, Owner, Raw, owners};
 
 /// How many levels of JSON escapes are searched: JSON in JSON in a record's string.
 pub(crate) const LEVELS: usize = 3;
@@ -16,10 +16,12 @@ pub(super) struct Place {
     pub(super) filling: Filling,
     /// Which of the secrets that are looked for together.
     pub(super) of: usize,
+    /// Of a short secret, the frame in which it would stand by chance.
+    pub(super) frame: Option<&'static Frame>,
 }
 
 /// What is written over a secret.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Filling {
     /// A mark, and asterisks.
     Mark,
@@ -32,31 +34,33 @@ pub(super) enum Filling {
 impl Place {
     /// Returns whether it is in one of an object's strings, or is a part of a number: anything else is what the object is
     /// made of, and only looks like it.
-    fn fits(&mut self, line: &[u8], strings: &[Range<usize>]) -> bool {
-        let string = strings.get(strings.partition_point(|one| one.end < self.range.end));
-        if string.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end) {
+    pub(super) fn fits(&mut self, line: &[u8], strings: &[Range<usize>]) -> bool {
+        if self.is_within(strings) {
             return true;
         }
         let is_around =
             |one: &Range<usize>| one.start < self.range.end && self.range.start < one.end;
         let bytes = line.get(self.range.clone()).unwrap_or_default();
         let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-        let is_number = bytes.iter().all(is_part) && !string.is_some_and(is_around);
+        let is_number = bytes.iter().all(is_part) && !self.next(strings).is_some_and(is_around);
         self.filling = Filling::Number;
         is_number
     }
-}
 
-impl Place {
     /// Returns by what places are in order.
-    fn order(&self) -> (usize, Filling, usize) {
+    pub(super) fn order(&self) -> (usize, Filling, usize) {
         (self.range.start, self.filling, self.range.end)
+    }
+
+    /// Returns the first of these stretches, which are in order, that does not end before it does.
+    fn next<'s>(&self, stretches: &'s [Range<usize>]) -> Option<&'s Range<usize>> {
+        stretches.get(stretches.partition_point(|one| one.end < self.range.end))
     }
 
     /// Returns whether it is in one of these stretches, which are in order.
     pub(super) fn is_within(&self, stretches: &[Range<usize>]) -> bool {
-        let stretch = stretches.get(stretches.partition_point(|one| one.end < self.range.end));
-        stretch.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end)
+        let next = self.next(stretches);
+        next.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end)
     }
 }
 
@@ -68,56 +72,6 @@ pub(super) fn untelling(line: &[u8], frame: &Frame) -> Option<Vec<Range<usize>>>
     telling.push(line.len()..line.len());
     let mut from = 0;
     Some(telling.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
-}
-
-/// A spelling that was found in a text: what is sure to be its own, and how many characters around that are partly so.
-pub(super) struct Spelt {
-    pub(super) range: Range<usize>,
-    pub(super) filling: Filling,
-    pub(super) before: usize,
-    pub(super) after: usize,
-    /// Which of the secrets that are looked for together.
-    pub(super) of: usize,
-}
-
-/// Sees a spelling that was found in a text.
-pub(super) type See<'s> = dyn FnMut(Spelt) + 's;
-/// Finds the spellings in a text.
-type Find<'f> = dyn FnMut(&[u8], &mut See<'_>) + 'f;
-
-/// Returns where spellings are in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
-/// is asked about each text.
-pub(super) fn places(line: &[u8], find: &mut Find<'_>) -> Vec<Place> {
-    let mut found = Vec::new();
-    let mut look = |text: &Text| {
-        find(&text.bytes, &mut |spelt: Spelt| {
-            let Spelt { range, filling, before, after, of } = spelt;
-            let is_code = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
-            let end = (range.end + after).min(text.bytes.len());
-            let rest = text.bytes.get(range.end..end).unwrap_or_default();
-            let more = rest.iter().take_while(is_code).count();
-            let whole = range.start.saturating_sub(before)..range.end + more;
-            found.push(Place { range: text.raw(whole), filling, of });
-        });
-    };
-    let mut text = Text { bytes: line.to_vec(), from: None };
-    for level in 0..=LEVELS {
-        look(&text);
-        if level == LEVELS || !text.bytes.contains(&b'\\') {
-            break;
-        }
-        let next = text.unescaped();
-        if next.bytes.len() == text.bytes.len() {
-            // No backslash in it is an escape.
-            break;
-        }
-        text = next;
-    }
-    if let Some(strings) = strings(line) {
-        found.retain_mut(|place| place.fits(line, &strings));
-    }
-    found.sort_by_key(Place::order);
-    found
 }
 
 /// Returns a line with these places written over, if that changes it. Those that overlap are one.
@@ -140,23 +94,11 @@ pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
     (covered != line).then_some(covered)
 }
 
-/// Returns the strings of an object between their quotes, in order; of any other line nothing.
-fn strings(line: &[u8]) -> Option<Vec<Range<usize>>> {
-    Raw::object(line)?;
-    let (mut spans, mut open, mut at) = (Vec::new(), None, 0);
-    while let Some(byte) = line.get(at) {
-        match (byte, open) {
-            (b'\\', Some(_)) => at += 1,
-            (b'"', None) => open = Some(at + 1),
-            (b'"', Some(start)) => {
-                spans.push(start..at);
-                open = None;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    Some(spans)
+/// Returns the strings of a line that is a record, between their quotes, in order.
+pub(super) fn strings(line: &[u8], record: Raw<'_>) -> Vec<Range<usize>> {
+    let strings = said(record, None).filter(|value| value.kind() == Kind::String);
+    let spans = strings.filter_map(|value| value.span_in(line));
+    spans.map(|span| span.start + 1..span.end.saturating_sub(1)).collect()
 }
 
 /// Writes over bytes.

@@ -2,38 +2,36 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use memchr::memmem;
-
-use super::place::{self, Filling, Place, See, Spelt};
+use super::{
+    place::{Filling, Place},
+    text::Text,
+};
 use crate::json::Frame;
 
 /// How few bytes a secret may have: what is shorter is found everywhere.
 pub(crate) const SHORTEST: usize = 4;
 /// How few bytes one may have that is found as a part of a word too: a shorter one would stand in hashes and numbers by chance.
 const LONG: usize = 8;
-/// How many bytes of a spelling a line is looked through for, before it is looked at.
-const NEEDLE: usize = 64;
 /// How few characters of base64 tell something.
 const TELLING: usize = 6;
 
-/// What is looked for in a text before a secret's spellings are.
-pub(super) struct Needle {
+/// One way to write a secret.
+#[derive(Clone, Debug)]
+pub(super) struct Spelling {
     pub(super) bytes: Vec<u8>,
-    /// The numbers of the spellings that have it, and how far behind their beginning.
-    pub(super) of: Vec<(usize, usize)>,
+    pub(super) filling: Filling,
+    /// How many characters before these are partly its own. In base64 the next one is, too.
+    before: usize,
+    /// Of a short one, the frame of the records: in what tells what these are, such as ids and times, it would stand by chance.
+    frame: Option<&'static Frame>,
 }
 
 /// Something that is to be found wherever it is.
 #[derive(Clone)]
 pub(crate) struct Secret {
-    /// The spellings that stand in a text as they are.
-    pub(super) plain: Vec<Vec<u8>>,
-    /// Those in base64: what is sure to stand there, behind how many characters that are partly its own, and before how many.
-    pub(super) encoded: Vec<(usize, Vec<u8>, usize)>,
+    pub(super) spellings: Vec<Spelling>,
     /// The longest part of it that JSON escapes by numbers alone: `\u0068`.
     pub(super) sure: Vec<u8>,
-    /// Of a short one, the frame of the records: in what tells what these are, such as ids and times, it would stand by chance.
-    frame: Option<&'static Frame>,
 }
 
 impl Secret {
@@ -43,92 +41,50 @@ impl Secret {
         if secret.len() < SHORTEST {
             return None;
         }
+        let frame = (secret.len() < LONG).then_some(frame);
         // Files end lines differently.
         let unix = secret.replace("\r\n", "\n");
-        let ends = [secret.to_owned(), unix.replace('\n', "\r\n"), unix];
-        let plain: BTreeSet<Vec<u8>> = ends.into_iter().map(String::into_bytes).collect();
-        let encoded: BTreeSet<_> = plain
-            .iter()
-            .flat_map(|spelt| (0..3).flat_map(|before| encoded(spelt, before)))
-            .collect();
+        let plain = BTreeSet::from([secret.to_owned(), unix.replace('\n', "\r\n"), unix]);
+        let encoded = |before: usize| plain.iter().flat_map(move |text| encoded(text, before));
+        let encoded: BTreeSet<(usize, Vec<u8>)> = (0..3).flat_map(encoded).collect();
+        let encoded = encoded.into_iter().map(|(before, bytes)| Spelling {
+            bytes,
+            filling: Filling::Code,
+            before,
+            frame,
+        });
+        let bytes = plain.iter().map(|text| text.clone().into_bytes());
+        let filling = Filling::Mark;
+        let plain = bytes.map(|bytes| Spelling { bytes, filling, before: 0, frame });
         let runs = secret.as_bytes().split(|byte| !is_kept(*byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
-        let frame = (secret.len() < LONG).then_some(frame);
-        let (plain, encoded) = (plain.into_iter().collect(), encoded.into_iter().collect());
-        Some(Self { plain, encoded, sure, frame })
-    }
-
-    /// Returns bytes of which each text that has it as it is has some, each with the spellings of which it is a part, and how far
-    /// behind their beginning; nothing if any text may have it.
-    pub(super) fn needles(&self) -> Option<Vec<Needle>> {
-        if self.sure.is_empty() {
-            return None;
-        }
-        // What is looked for is put together as one machine, which is as large as all of it.
-        let begin = |bytes: &[u8]| bytes.get(..NEEDLE).unwrap_or(bytes).to_vec();
-        let sure = begin(&self.sure);
-        let plain = self.plain.iter().enumerate();
-        let of = plain.filter_map(|(n, spelt)| Some((n, memmem::find(spelt, &sure)?))).collect();
-        let encoded = (self.plain.len()..).zip(&self.encoded);
-        let encoded =
-            encoded.map(|(n, (_, core, _))| Needle { bytes: begin(core), of: vec![(n, 0)] });
-        Some(encoded.chain([Needle { bytes: sure, of }]).collect())
-    }
-
-    /// Returns whether a text ends with the beginning of it, and not with all of it.
-    pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
-        let encoded = self.encoded.iter().map(|(_, core, _)| core);
-        self.plain.iter().chain(encoded).any(|spelt| {
-            let mut cuts = (SHORTEST..spelt.len()).filter_map(|length| spelt.get(..length));
-            cuts.any(|cut| text.ends_with(cut))
-        })
-    }
-
-    /// Finds all its spellings in a text.
-    pub(super) fn find(&self, text: &[u8], see: &mut See<'_>) {
-        let encoded = self.encoded.iter().map(|(_, core, _)| core);
-        for (n, spelt) in self.plain.iter().chain(encoded).enumerate() {
-            for start in memmem::find_iter(text, spelt) {
-                self.see_at(n, start, text, see);
-            }
-        }
-    }
-
-    /// Sees one of its spellings, if that begins there in a text.
-    pub(super) fn see_at(&self, spelling: usize, start: usize, text: &[u8], see: &mut See<'_>) {
-        let stands = |spelt: &[u8]| text.get(start..).is_some_and(|text| text.starts_with(spelt));
-        if let Some(plain) = self.plain.get(spelling) {
-            let range = start..start + plain.len();
-            if stands(plain) && (self.frame.is_none() || is_word(text, &range)) {
-                see(Spelt { range, filling: Filling::Mark, before: 0, after: 0, of: 0 });
-            }
-            return;
-        }
-        let encoded = spelling.checked_sub(self.plain.len()).and_then(|n| self.encoded.get(n));
-        if let Some((before, core, after)) = encoded.filter(|(_, core, _)| stands(core)) {
-            let (range, filling) = (start..start + core.len(), Filling::Code);
-            see(Spelt { range, filling, before: *before, after: *after, of: 0 });
-        }
-    }
-
-    /// Returns the frame in which it would stand by chance.
-    pub(super) fn frame(&self) -> Option<&'static Frame> {
-        self.frame
+        Some(Self { spellings: plain.chain(encoded).collect(), sure })
     }
 }
 
-/// Returns those places in a line at which something is said, where what is there would tell what a record of a frame is by chance.
-pub(super) fn said(
-    line: &[u8],
-    mut places: Vec<Place>,
-    frame: impl Fn(&Place) -> Option<&'static Frame>,
-) -> Vec<Place> {
-    if let Some(frame_of_all) = places.iter().find_map(&frame) {
-        let untelling = place::untelling(line, frame_of_all);
-        let is_said = |place: &Place| untelling.as_ref().is_none_or(|there| place.is_within(there));
-        places.retain(|place| frame(place).is_none() || is_said(place));
+impl Spelling {
+    /// Returns whether a text ends with the beginning of it, and not with all of it.
+    pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
+        let mut cuts = (SHORTEST..self.bytes.len()).filter_map(|length| self.bytes.get(..length));
+        cuts.any(|cut| text.ends_with(cut))
     }
-    places
+
+    /// Returns the place in the line if it begins there in a text.
+    pub(super) fn place(&self, of: usize, start: usize, text: &Text) -> Option<Place> {
+        let Self { bytes, filling, before, frame } = self;
+        let is_code = *filling == Filling::Code;
+        let mut range = start..start + bytes.len();
+        let is_it = text.bytes.get(range.clone()) == Some(bytes);
+        if !is_it || frame.is_some() && !is_code && !is_word(&text.bytes, &range) {
+            return None;
+        }
+        let next = text.bytes.get(range.end);
+        let is_partly =
+            |byte: &&u8| is_code && (byte.is_ascii_alphanumeric() || b"+/-_".contains(byte));
+        range.start = start.saturating_sub(*before);
+        range.end += next.filter(is_partly).iter().count();
+        Some(Place { range: text.raw(range), filling: *filling, of, frame: *frame })
+    }
 }
 
 /// Returns true if JSON escapes a byte only by its number.
@@ -160,22 +116,21 @@ fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     is_free && !goes_on(range.end.checked_sub(1), Some(range.end))
 }
 
-/// Returns what is sure to stand in the base64 of bytes in which these come after `before` others, for both alphabets.
-fn encoded(bytes: &[u8], before: usize) -> Vec<(usize, Vec<u8>, usize)> {
-    let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
+/// Returns what is sure to stand in the base64 of a text that comes after `before` other bytes, for both alphabets, and how many
+/// characters before that are partly its own.
+fn encoded(text: &str, before: usize) -> impl Iterator<Item = (usize, Vec<u8>)> + use<> {
+    let all: Vec<u8> = std::iter::repeat_n(0, before).chain(text.bytes()).collect();
     // The first character that no byte before it is part of, and those whose bits are all here.
     let (from, to) = ((before * 8).div_ceil(6), all.len() * 8 / 6);
-    let code = |alphabet: &[u8; 64]| -> Vec<u8> {
+    let code = move |alphabet: &[u8; 64]| -> Vec<u8> {
         let sextet = |n: usize| {
             let bit = |n: usize| all.get(n / 8).map_or(0, |byte| byte >> (7 - n % 8) & 1);
             (0..6).fold(0, |value, of| value << 1 | usize::from(bit(n * 6 + of)))
         };
         (from..to).filter_map(|n| alphabet.get(sextet(n)).copied()).collect()
     };
-    let partly = usize::from(before > 0);
-    let cores = BTreeSet::from([code(STANDARD), code(SAFE)]);
-    let telling = cores.into_iter().filter(|core| core.len() >= TELLING);
-    telling.map(|core| (partly, core, 1)).collect()
+    let cores = [STANDARD, SAFE].into_iter().map(code).filter(|core| core.len() >= TELLING);
+    cores.map(move |core| (usize::from(before > 0), core))
 }
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

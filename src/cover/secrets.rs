@@ -7,62 +7,59 @@ use std::{collections::BTreeSet, ops::Range};
 
 use aho_corasick::AhoCorasick;
 
-use crate::json::Frame;
+use crate::json::{Frame, Raw};
 
 use super::{
-    place::{self, Place, Spelt},
-    secret::{Needle, Secret, said},
+    place::{self, Filling, Place},
+    secret::{Secret, Spelling},
     text::Text,
 };
 
 /// How an escape of any character by its number begins.
 const ESCAPED: &[u8] = b"\\u00";
-
 /// How often what replaces some is looked through for others.
 const ROUNDS: usize = 4;
+/// How many bytes of a spelling a text is searched for at first: the machine that searches is as large as all of these.
+const NEEDLE: usize = 64;
 
 /// Secrets that are covered together.
-#[derive(Default)]
 pub(crate) struct Secrets {
-    all: Vec<Secret>,
-    /// Finds what each of them has some of, and escapes.
+    /// The spellings, each with the number of its secret.
+    spellings: Vec<(usize, Spelling)>,
+    /// Finds how each of them begins.
+    beginnings: AhoCorasick,
+    /// Finds escapes, and what each line that has any of them has some of; nothing if any line may have one.
     needles: Option<AhoCorasick>,
-    /// Of each needle, by its number, the secret, and where it is in the spellings of that.
-    of: Vec<(usize, Vec<(usize, usize)>)>,
-    /// Those without needles: any text may have them.
-    anywhere: BTreeSet<usize>,
 }
 
 impl Secrets {
     pub(crate) fn new(all: Vec<Secret>) -> Self {
-        let mut secrets = Self::default();
-        let mut needles = Vec::new();
-        for (n, secret) in all.iter().enumerate() {
-            match secret.needles() {
-                Some(own) => {
-                    for Needle { bytes, of } in own {
-                        needles.push(bytes);
-                        secrets.of.push((n, of));
-                    }
-                }
-                None => _ = secrets.anywhere.insert(n),
-            }
-        }
-        needles.extend((!all.is_empty()).then(|| ESCAPED.to_vec()));
-        secrets.needles = AhoCorasick::new(needles).ok();
-        if secrets.needles.is_none() {
-            secrets.anywhere = (0..all.len()).collect();
-        }
-        Self { all, ..secrets }
+        let begin = |bytes: &[u8]| bytes.get(..NEEDLE).unwrap_or(bytes).to_vec();
+        let machine = |needles: &mut dyn Iterator<Item = Vec<u8>>| {
+            AhoCorasick::new(needles).expect("no entry is so long that it has too many long texts")
+        };
+        let sure: Vec<Vec<u8>> = all.iter().map(|secret| begin(&secret.sure)).collect();
+        let spellings = |(n, secret): (usize, Secret)| {
+            secret.spellings.into_iter().map(move |spelling| (n, spelling))
+        };
+        let spellings: Vec<_> = all.into_iter().enumerate().flat_map(spellings).collect();
+        let beginnings = machine(&mut spellings.iter().map(|(_, spelling)| begin(&spelling.bytes)));
+        let needles = sure.iter().all(|sure| !sure.is_empty()).then(|| {
+            let encoded = spellings.iter().filter(|(_, it)| it.filling == Filling::Code);
+            let encoded = encoded.map(|(_, spelling)| begin(&spelling.bytes));
+            let escaped = (!sure.is_empty()).then(|| ESCAPED.to_vec());
+            machine(&mut encoded.chain(sure).chain(escaped))
+        });
+        Self { spellings, beginnings, needles }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.spellings.is_empty()
     }
 
     /// Returns what finds bytes of which each line that has any of them has some; nothing if any line may have one.
     pub(crate) fn needles(&self) -> Option<&AhoCorasick> {
-        self.needles.as_ref().filter(|_| self.anywhere.is_empty())
+        self.needles.as_ref()
     }
 
     /// Returns whether any of them is in a line.
@@ -76,26 +73,14 @@ impl Secrets {
             return false;
         }
         let places = self.places(text);
-        let is_sure = |place: &Place| self.all.get(place.of).is_some_and(|it| it.frame().is_none());
         // A short one counts only where a record says it.
-        places.iter().any(is_sure)
+        places.iter().any(|place| place.frame.is_none())
             || !places.is_empty() && text.split(|byte| *byte == b'\n').any(|line| self.is_in(line))
     }
 
     /// Returns whether bytes that end too early end within any of them.
     pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
-        let mut text = Text { bytes: bytes.to_vec(), from: None };
-        for _ in 0..=place::LEVELS {
-            if self.begin_at_end(&text.bytes) {
-                return true;
-            }
-            let next = text.unescaped();
-            if next.bytes.len() == text.bytes.len() {
-                break;
-            }
-            text = next;
-        }
-        false
+        Text::readings(bytes).any(|text| self.begin_at_end(&text.bytes))
     }
 
     /// Returns whether a text ends with the beginning of any of them, or with a part of an escape behind that.
@@ -103,8 +88,8 @@ impl Secrets {
         let last = text.len().saturating_sub(ESCAPED.len() + 1);
         let escape = text.iter().skip(last).position(|byte| *byte == b'\\');
         let before = escape.and_then(|at| text.get(..last + at)).unwrap_or(text);
-        let mut all = self.all.iter();
-        all.any(|secret| secret.begins_at_end(text) || secret.begins_at_end(before))
+        let begins = |it: &Spelling| it.begins_at_end(text) || it.begins_at_end(before);
+        self.spellings.iter().any(|(_, spelling)| begins(spelling))
     }
 
     /// Returns a line with all of them covered, if any is there, and which do.
@@ -142,25 +127,36 @@ impl Secrets {
         self.places(text).into_iter().map(|place| (place.range, place.of)).collect()
     }
 
-    /// Returns where any of them stand in a line, in order.
-    pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
-        let places = place::places(line, &mut |text, see| {
-            for hit in self.needles.iter().flat_map(|needles| needles.find_overlapping_iter(text)) {
-                let Some((n, of)) = self.of.get(hit.pattern().as_usize()) else { continue };
-                let Some(secret) = self.all.get(*n) else { continue };
-                for (spelling, behind) in of {
-                    if let Some(start) = hit.start().checked_sub(*behind) {
-                        let mut see = |spelt| see(Spelt { of: *n, ..spelt });
-                        secret.see_at(*spelling, start, text, &mut see);
-                    }
-                }
-            }
-            for n in &self.anywhere {
-                let mut see = |spelt| see(Spelt { of: *n, ..spelt });
-                self.all.get(*n).into_iter().for_each(|secret| secret.find(text, &mut see));
-            }
-        });
-        said(line, places, |place| self.all.get(place.of).and_then(Secret::frame))
+    /// Returns where any of them stand in a line, in order: in its bytes, in these as they read without escapes, and so on.
+    fn places(&self, line: &[u8]) -> Vec<Place> {
+        let mut found = Vec::new();
+        for text in Text::readings(line) {
+            let hits = self.beginnings.find_overlapping_iter(&text.bytes);
+            found.extend(hits.filter_map(|hit| {
+                let (of, spelling) = self.spellings.get(hit.pattern().as_usize())?;
+                spelling.place(*of, hit.start(), &text)
+            }));
+        }
+        if found.is_empty() {
+            return found;
+        }
+        if let Some(record) = Raw::object(line) {
+            let strings = place::strings(line, record);
+            found.retain_mut(|place| place.fits(line, &strings));
+        }
+        if let Some(frame) = found.iter().find_map(|place| place.frame)
+            && let Some(said) = place::untelling(line, frame)
+        {
+            found.retain(|place| place.frame.is_none() || place.is_within(&said));
+        }
+        found.sort_by_key(Place::order);
+        found
+    }
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self::new(Vec::new())
     }
 }
 

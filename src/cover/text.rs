@@ -1,6 +1,8 @@
 //! A text in a line, and the texts that are escaped within it.
 
-use std::ops::Range;
+use std::{iter, ops::Range};
+
+use super::LEVELS;
 
 /// A text that was read otherwise than it is there, and where each of its bytes comes from.
 pub(super) struct Text {
@@ -10,6 +12,17 @@ pub(super) struct Text {
 }
 
 impl Text {
+    /// Returns a line as it is, as it reads without escapes, and so on, as long as it has any.
+    pub(super) fn readings(line: &[u8]) -> impl Iterator<Item = Self> + use<> {
+        let first = Self { bytes: line.to_vec(), from: None };
+        let next = |text: &Self| {
+            let is_escaped = text.bytes.contains(&b'\\');
+            let next = is_escaped.then(|| text.unescaped());
+            next.filter(|next| next.bytes.len() < text.bytes.len())
+        };
+        iter::successors(Some(first), next).take(LEVELS + 1)
+    }
+
     /// Returns the stretch of the line from which bytes come.
     pub(super) fn raw(&self, range: Range<usize>) -> Range<usize> {
         let Some(from) = &self.from else { return range };
