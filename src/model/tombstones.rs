@@ -1,19 +1,13 @@
 //! Tombstones: what was taken out of a session's lines, found by entry and by line however much it is.
 
-use std::{collections::BTreeMap, fmt, ops::Deref, sync::OnceLock, vec};
+use std::{collections::BTreeMap, ops::Deref};
 
 use super::{EntryNumber, LineId, Malformed, Tombstone, tagged::Field};
 
 /// The lines of a session that were taken out, in the order in which they were.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstones {
     all: Vec<Tombstone>,
-    /// Where they are found, once it was asked for.
-    index: OnceLock<Index>,
-}
-
-#[derive(Clone)]
-struct Index {
     /// The newest one of each entry.
     newest: BTreeMap<EntryNumber, usize>,
     /// The first entry of each line that came and has another one in its place.
@@ -23,35 +17,23 @@ struct Index {
 impl Tombstones {
     /// Adds some.
     pub fn extend(&mut self, more: &[Tombstone]) {
-        if !more.is_empty() {
-            self.all.extend_from_slice(more);
-            self.index.take();
+        for one in more {
+            self.newest.insert(one.entry, self.all.len());
+            if let (Some(line), Some(_)) = (one.line, one.covered) {
+                self.came.entry(line).or_insert(one.entry);
+            }
+            self.all.push(one.clone());
         }
     }
 
     /// Returns the newest one of an entry.
     pub fn newest(&self, entry: EntryNumber) -> Option<&Tombstone> {
-        self.all.get(*self.index().newest.get(&entry)?)
+        self.all.get(*self.newest.get(&entry)?)
     }
 
     /// Returns the newest one of an entry for which this line came, and which has another one in its place.
     pub fn of_line(&self, line: LineId) -> Option<&Tombstone> {
-        self.newest(*self.index().came.get(&line)?)
-    }
-
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let came = |one: &Tombstone| one.line.filter(|_| one.covered.is_some());
-            let newest = self.all.iter().enumerate().map(|(at, one)| (one.entry, at));
-            let first = self.all.iter().rev().filter_map(|one| Some((came(one)?, one.entry)));
-            Index { newest: newest.collect(), came: first.collect() }
-        })
-    }
-}
-
-impl fmt::Debug for Tombstones {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.all).finish()
+        self.newest(*self.came.get(&line)?)
     }
 }
 
@@ -69,27 +51,12 @@ impl Field for Tombstones {
     }
 
     fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
-        self.index.take();
-        self.all.take(payload, unknown)
+        let mut one: Vec<Tombstone> = Vec::new();
+        one.take(payload, unknown)?;
+        self.extend(&one);
+        Ok(())
     }
 }
-
-impl IntoIterator for Tombstones {
-    type Item = Tombstone;
-    type IntoIter = vec::IntoIter<Tombstone>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.all.into_iter()
-    }
-}
-
-impl PartialEq for Tombstones {
-    fn eq(&self, other: &Self) -> bool {
-        self.all == other.all
-    }
-}
-
-impl Eq for Tombstones {}
 
 #[cfg(test)]
 mod tests {

@@ -29,14 +29,8 @@ pub(super) fn by_state(db: &Connection, session: SessionKey) -> Result<Covered, 
 
 /// Returns the covered entries of a session, as its operations have them.
 pub(super) fn by_operations(db: &Connection, session: SessionKey) -> Result<Covered, StoreError> {
-    let mut covered = Covered::new();
-    let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
-    for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
-        // One that cannot be read is named where operations are checked.
-        let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
-        covered.extend(read.iter().flat_map(|operation| gather(&operation.facts.tombstones)));
-    }
-    Ok(covered)
+    let facts = facts(db, session)?;
+    Ok(facts.iter().flat_map(|facts| gather(&facts.tombstones)).collect())
 }
 
 /// Returns the digest of what replaces a file that an operation kept whole, as the session's operations have it.
@@ -45,11 +39,10 @@ pub(super) fn file_by_operations(
     session: SessionKey,
     (operation, at): (OperationNumber, u64),
 ) -> Result<Option<Digest>, StoreError> {
-    newest(db, session, &|facts| {
-        let mut files = facts.covered_files.iter();
-        let file = files.rfind(|one| (one.operation, one.at) == (operation, at));
-        file.map(|one| one.digest)
-    })
+    let facts = facts(db, session)?;
+    let mut files = facts.iter().flat_map(|facts| &facts.covered_files);
+    let file = files.rfind(|one| (one.operation, one.at) == (operation, at));
+    Ok(file.map(|one| one.digest))
 }
 
 /// Returns the digest of an operation's runs out of which unfinished lines were taken, as the session's operations have it.
@@ -58,25 +51,17 @@ pub(super) fn runs_by_operations(
     session: SessionKey,
     operation: OperationNumber,
 ) -> Result<Option<Digest>, StoreError> {
-    newest(db, session, &|facts| {
-        let mut runs = facts.covered_runs.iter();
-        runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest)
-    })
+    let facts = facts(db, session)?;
+    let mut runs = facts.iter().flat_map(|facts| &facts.covered_runs);
+    Ok(runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest))
 }
 
-/// Returns the digest that the newest of a session's operations has which has one.
-fn newest(
-    db: &Connection,
-    session: SessionKey,
-    digest: &dyn Fn(&Facts) -> Option<Digest>,
-) -> Result<Option<Digest>, StoreError> {
-    let mut found = None;
+/// Returns the facts of a session's operations, in order. Operations that cannot be read are named where they are checked.
+fn facts(db: &Connection, session: SessionKey) -> Result<Vec<Facts>, StoreError> {
     let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
-    for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
-        let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
-        found = read.ok().and_then(|operation| digest(&operation.facts)).or(found);
-    }
-    Ok(found)
+    let records = collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))?.into_iter();
+    let read = |record: Vec<u8>| Operation::read(&record, &mut Vec::new()).ok();
+    Ok(records.filter_map(read).map(|operation| operation.facts).collect())
 }
 
 fn gather(tombstones: &[Tombstone]) -> Covered {

@@ -16,7 +16,7 @@ use super::{
     bytes::Bytes,
     long,
     pack::{Bodies, Compressor, Segment},
-    query::{bounds, collect, first},
+    query::{bounds, first},
 };
 use crate::{
     model::line,
@@ -44,12 +44,18 @@ impl Bytes {
             bodies.insert(key, write(key, &bytes, &mut texts));
         }
         put(db, bodies)?;
-        forget_texts(db, &written)?;
+        // Where long strings stand, by what lines were found, and how many tokens they had.
+        for (table, lines) in [
+            ("text", list(written.iter())),
+            ("tag", list(lines.keys())),
+            ("count", list(lines.keys())),
+        ] {
+            db.execute(&format!("DELETE FROM {table} WHERE line IN {LISTED}"), [lines])?;
+        }
         let mut add = db.prepare("INSERT INTO text (tag, line, at, size) VALUES (?, ?, ?, ?)")?;
         for (hash, place) in &texts {
             add.execute(params![hash.get(..6), place.line, place.at, place.size])?;
         }
-        forget_tags(db, &lines)?;
         self.forget();
         Ok(())
     }
@@ -58,37 +64,34 @@ impl Bytes {
 /// Returns the lines that are to be covered, by their numbers, each with its new bytes.
 fn lines_of(db: &Connection, coverings: Coverings) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
     let refused = |why: &str| StoreError::Refused(why.to_owned());
-    let mut lines: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
-    let mut add = |key: i64, bytes: Vec<u8>| {
-        let other = lines.insert(key, bytes);
-        let is_other = other.is_some_and(|other| lines.get(&key) != Some(&other));
-        if is_other { Err(refused("a line would get two contents")) } else { Ok(()) }
-    };
-    let (mut named, mut named_files) = (BTreeSet::new(), BTreeSet::new());
+    let (mut entries, mut files) = (BTreeMap::new(), BTreeMap::new());
     let mut find = db.prepare("SELECT line FROM entry WHERE session = ? AND n = ?")?;
     for Covering { session, entry, line } in coverings.lines {
         let place = params![session.0, bounds(&entry.alone()).0];
-        named.insert((session.0, entry));
-        add(find.query_row(place, |row| row.get(0))?, line)?;
+        entries.insert((session, entry), (find.query_row(place, |row| row.get(0))?, line));
     }
     let mut find =
         db.prepare("SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?")?;
     for FileCovering { session, operation, at, bytes } in coverings.files {
-        named_files.insert((session.0, operation, at));
-        add(find.query_row(params![session.0, operation, at], |row| row.get(0))?, bytes)?;
+        let key = find.query_row(params![session.0, operation, at], |row| row.get(0))?;
+        files.insert((session, operation, at), (key, bytes));
     }
-    let mut all = db.prepare("SELECT session, n, line FROM entry")?;
-    let mut rows = all.query([])?;
-    while let Some(row) = rows.next()? {
-        if lines.contains_key(&row.get(2)?) && !named.contains(&(row.get(0)?, row.get(1)?)) {
-            return Err(refused("another entry has the line"));
+    let tables = [
+        ("entry", entries.len(), "another entry has the line"),
+        ("kept", files.len(), "another file that is kept whole has the line"),
+    ];
+    let mut lines: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
+    for (key, bytes) in entries.into_values().chain(files.into_values()) {
+        if lines.get(&key).is_some_and(|other| *other != bytes) {
+            return Err(refused("a line would get two contents"));
         }
+        lines.insert(key, bytes);
     }
-    let kept = collect(db, "SELECT session, operation, n, line FROM kept", [], |row| {
-        Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get(3)?))
-    })?;
-    if kept.iter().any(|(file, key)| lines.contains_key(key) && !named_files.contains(file)) {
-        return Err(refused("another file that is kept whole has the line"));
+    for (table, named, why) in tables {
+        let sql = format!("SELECT count(*) FROM {table} WHERE line IN {LISTED}");
+        if db.query_row(&sql, [list(lines.keys())], |row| row.get::<_, usize>(0))? != named {
+            return Err(refused(why));
+        }
     }
     Ok(lines)
 }
@@ -243,30 +246,10 @@ fn unguarded(
     Ok(db.execute_batch(&made.unwrap_or_default())?)
 }
 
-/// Forgets where long strings of lines stand.
-fn forget_texts(db: &Connection, lines: &BTreeSet<i64>) -> Result<(), StoreError> {
-    let mut delete = db.prepare("DELETE FROM text WHERE tag = ? AND line = ? AND at = ?")?;
-    let all = collect(db, "SELECT tag, line, at FROM text", [], |row| {
-        Ok((row.get::<_, [u8; 6]>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    })?;
-    for (tag, line, at) in all.into_iter().filter(|(_, line, _)| lines.contains(line)) {
-        delete.execute(params![tag, line, at])?;
-    }
-    Ok(())
-}
+/// The lines of a list that a statement is given.
+const LISTED: &str = "(SELECT value FROM json_each(?))";
 
-/// Forgets by what covered lines were found, and how many tokens they had.
-fn forget_tags(db: &Connection, lines: &BTreeMap<i64, Vec<u8>>) -> Result<(), StoreError> {
-    let mut delete = db.prepare("DELETE FROM tag WHERE tag = ? AND line = ?")?;
-    let all = collect(db, "SELECT tag, line FROM tag", [], |row| {
-        Ok((row.get::<_, [u8; 6]>(0)?, row.get::<_, i64>(1)?))
-    })?;
-    for (tag, line) in all.into_iter().filter(|(_, line)| lines.contains_key(line)) {
-        delete.execute(params![tag, line])?;
-    }
-    let mut count = db.prepare("DELETE FROM count WHERE line = ?")?;
-    for line in lines.keys() {
-        count.execute([line])?;
-    }
-    Ok(())
+/// Returns the numbers of lines as such a list.
+fn list<'l>(lines: impl Iterator<Item = &'l i64>) -> String {
+    format!("{:?}", lines.collect::<Vec<_>>())
 }
