@@ -19,6 +19,11 @@ use crate::render::table::{Align, Cell, Table};
 
 /// How many sessions the question lists.
 const LISTED: usize = 10;
+/// What is said of files that still have it.
+const IS_READ: &str = "still contains the text: another program is reading the store; the first change after it finishes redacts the file";
+const STAYS: &str = "still contains the text: a process has the file open, undertext may not write to it or does not follow it, the text is where it cannot be redacted, or the store has lost the replacement line";
+const IS_OTHER: &str = "is an agent's file that undertext does not manage: it was not redacted, and may still contain the text";
+const IS_UNSEEN: &str = "could not be searched; it may still contain the text";
 
 /// Overwrite a secret everywhere, permanently
 #[derive(Debug, clap::Args)]
@@ -81,115 +86,82 @@ impl Consent {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    if args.found {
-        return found(context, args);
-    }
-    let Some(entry) = args.entry.as_deref() else {
-        if args.about.wanted()?.is_some() {
-            let error = anyhow!(
-                "a secret on stdin is redacted in every session; -s cannot limit it to one"
-            );
-            let help = Line::new("redact").flag("help").to("see the help");
-            return Err(CommandError::user(error).hinted(help));
-        }
-        let secret = secret(context)?;
-        let archive = context.open_reader()?;
-        return carry_out(context, archive, &Wanted::Secret(&secret), &args.consent, None);
-    };
-    let words = context.words(Noun::Place, (1, 1), &[Some(entry)], &args.about)?;
-    let (archive, session) = context.look(words.session)?;
-    let wanted = words.nouns.first().copied().unwrap_or_default();
-    if archive.root().is_none() {
-        return Err(not_in_store());
-    }
-    let target = ops::find_place(archive.store(), &session, wanted).map_err(|error| {
-        let is_no_entry = matches!(error, SessionError::NoEntry(_));
-        let error = CommandError::from(error);
-        if !is_no_entry {
-            return error;
-        }
-        let typed =
-            Line::new("redact").to("to redact some text, type it when asked, or pipe it in");
-        error.hinted(typed).hinted("what you typed is in your shell's history now")
-    })?;
-    let line = Line::about("redact").with(wanted);
-    carry_out(context, archive, &Wanted::Entry(&session, &target), &args.consent, Some(line))
-}
-
-/// Returns the end of a command that redacts: it did its work if nothing of it remains anywhere.
-fn end(redacted: &Redacted, is_done: bool) -> Exit {
-    if is_done && !redacted.remains() { Exit::Yes } else { Exit::No }
-}
-
-/// Warns of files that still hold it.
-fn warn(context: &mut Context, redacted: &Redacted) {
-    for path in &redacted.left {
-        let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
-        let why = if is_database {
-            "another program is reading the store; the first change after it finishes redacts the file"
-        } else {
-            "a process has the file open, undertext may not write to it or does not follow it, the text is where it cannot be redacted, or the store has lost the replacement line"
-        };
-        let path = context.env.homely(path);
-        context.output.warn(&format!("{path} still contains the text: {why}"));
-    }
-    for path in &redacted.beside {
-        let path = context.env.homely(path);
-        context.output.warn(&format!(
-            "{path} is an agent's file that undertext does not manage: it was not redacted, and may still contain the text"
-        ));
-    }
-    for path in &redacted.unseen {
-        let path = context.env.homely(path);
-        context
-            .output
-            .warn(&format!("{path} could not be searched; it may still contain the text"));
-    }
-}
-
-/// Takes out what looks like a secret.
-fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let mut suspects =
-        Suspects { rules: args.rule.clone(), allowed: context.allowed()?, ..Suspects::default() };
-    let mut line = Line::about("redact").flag("found");
-    let words = match args.entry.as_deref() {
+    let place = match args.entry.as_deref() {
         Some(entry) => {
             let words = context.words(Noun::Place, (1, 1), &[Some(entry)], &args.about)?;
             Some((words.session, words.nouns.first().copied()))
         }
         None => args.about.wanted()?.map(|session| (Some(session), None)),
     };
-    let archive = match words {
-        None => {
-            line = Line::new("redact").flag("found");
-            context.open_reader()?
+    let entry = place.and_then(|(_, entry)| entry);
+    let line = if place.is_some() { Line::about("redact") } else { Line::new("redact") };
+    let line = if args.found { line.flag("found") } else { line };
+    let line = entry.into_iter().fold(line, Line::with);
+    let line = args.rule.iter().fold(line, |line, rule| line.option("rule", rule));
+    let mut suspects = Suspects { rules: args.rule.clone(), ..Suspects::default() };
+    if args.found {
+        suspects.allowed = context.allowed()?;
+    }
+    let Some((session, _)) = place else {
+        if args.found {
+            let (archive, wanted) = (context.open_reader()?, Wanted::Found(&suspects));
+            return carry_out(context, archive, &wanted, &args.consent, Some(line));
         }
-        Some((session, entry)) => {
-            let (archive, session) = context.look(session)?;
-            if archive.root().is_none() {
-                return Err(not_in_store());
-            }
-            if let Some(entry) = entry {
-                let target = ops::find_place(archive.store(), &session, entry)?;
-                let shown = ops::show(&archive, &session, &target)?;
+        let secret = secret(context)?;
+        let archive = context.open_reader()?;
+        return carry_out(context, archive, &Wanted::Secret(&secret), &args.consent, None);
+    };
+    if entry.is_none() && !args.found {
+        let error =
+            anyhow!("a secret on stdin is redacted in every session; -s cannot limit it to one");
+        let help = Line::new("redact").flag("help").to("see the help");
+        return Err(CommandError::user(error).hinted(help));
+    }
+    let (archive, session) = context.look(session)?;
+    if archive.root().is_none() {
+        let error = anyhow!("a session file that is not in the store cannot be redacted");
+        let import = Line::new("import").to("import it first");
+        return Err(CommandError::user(error).hinted(import));
+    }
+    let target = entry.map(|entry| ops::find_place(archive.store(), &session, entry)).transpose();
+    let target = target.map_err(|error| {
+        let is_text = !args.found && matches!(error, SessionError::NoEntry(_));
+        let error = CommandError::from(error);
+        if !is_text {
+            return error;
+        }
+        let typed =
+            Line::new("redact").to("to redact some text, type it when asked, or pipe it in");
+        error.hinted(typed).hinted("what you typed is in your shell's history now")
+    })?;
+    let wanted = match &target {
+        Some(target) if !args.found => Wanted::Entry(&session, target),
+        target => {
+            if let Some(target) = target {
+                let shown = ops::show(&archive, &session, target)?;
                 let unnamed = || CommandError::user(anyhow!("the entry's id cannot be read"));
                 let id = shown.map(|(line, _)| line.id.ok_or_else(unnamed));
                 suspects.entry = id.transpose()?;
-                line = line.with(entry);
             }
-            suspects.session = Some(session);
-            archive
+            suspects.session = Some(session.clone());
+            Wanted::Found(&suspects)
         }
     };
-    for rule in &args.rule {
-        line = line.option("rule", rule);
-    }
-    carry_out(context, archive, &Wanted::Found(&suspects), &args.consent, Some(line))
+    carry_out(context, archive, &wanted, &args.consent, Some(line))
 }
 
-fn not_in_store() -> CommandError {
-    let error = anyhow!("a session file that is not in the store cannot be redacted");
-    CommandError::user(error).hinted(Line::new("import").to("import it first"))
+/// Warns of files that still hold it.
+fn warn(context: &mut Context, redacted: &Redacted) {
+    let left = redacted.left.iter().map(|path| {
+        let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
+        (path, if is_database { IS_READ } else { STAYS })
+    });
+    let beside = redacted.beside.iter().map(|path| (path, IS_OTHER));
+    let unseen = redacted.unseen.iter().map(|path| (path, IS_UNSEEN));
+    for (path, what) in left.chain(beside).chain(unseen) {
+        let path = context.env.homely(path);
+        context.output.warn(&format!("{path} {what}"));
+    }
 }
 
 /// Reads the secret: the line that is typed, or all of stdin but for the end of its last line.
@@ -230,38 +202,17 @@ pub(super) fn carry_out(
     line: Option<Line>,
 ) -> Result<Exit, CommandError> {
     let user = context.env.user.clone();
-    let (by, reason) = (user.as_deref(), consent.reason.as_deref());
-    let cause = Cause { rule: None, by, reason };
-    let mut plan = ops::redaction(&archive, wanted, cause)?;
+    let cause = Cause { by: user.as_deref(), reason: consent.reason.as_deref() };
+    let plan = ops::redaction(&archive, wanted, cause)?;
     drop(archive);
-    if plan.is_nowhere() {
-        let is_agreed = consent.yes && !consent.dry_run;
-        if is_agreed {
-            plan = cover_again(context, wanted, plan)?;
-        }
-        plan.stores = warn_of_others(context, wanted);
-        if !context.answer(&plan)? {
-            let is_found = matches!(wanted, Wanted::Found(_));
-            warn_of_fixed(context, &plan);
-            let nothing = if !plan.fixed.is_empty() {
-                "Nothing can be redacted"
-            } else if is_found {
-                "Found nothing there that looks like a secret"
-            } else {
-                "Found nothing to redact in the store"
-            };
-            context.output.note(nothing);
-        }
-        return Ok(end(&plan, !plan.covered.is_empty()));
-    }
-    if consent.dry_run {
+    if consent.dry_run && !plan.is_nowhere() {
         if !context.answer(&plan)? {
             list(context, &plan)?;
             context.output.note("Nothing was changed");
         }
         return Ok(Exit::Yes);
     }
-    if !consent.yes {
+    if !consent.yes && !plan.is_nowhere() {
         if !context.json {
             list(context, &plan)?;
         }
@@ -279,23 +230,51 @@ pub(super) fn carry_out(
             return Ok(Exit::No);
         }
     }
+    let mut redacted = if plan.is_nowhere() && !consent.yes {
+        plan
+    } else {
+        take_out(context, wanted, cause, &plan)?
+    };
+    let is_done = !redacted.is_nowhere() || !redacted.covered.is_empty();
+    redacted.stores = warn_of_others(context, wanted);
+    if !context.answer(&redacted)? {
+        if redacted.is_nowhere() {
+            tell_nothing(context, &redacted, wanted);
+        } else {
+            tell(context, &redacted, wanted)?;
+        }
+    }
+    Ok(if is_done && !redacted.remains() { Exit::Yes } else { Exit::No })
+}
+
+/// Takes it out. Where nothing has it, files may hold again what was taken out before, which an older copy has brought back.
+fn take_out(
+    context: &mut Context,
+    wanted: &Wanted<'_>,
+    cause: Cause<'_>,
+    plan: &Redacted,
+) -> Result<Redacted, CommandError> {
     let mut archive = context.open_writer()?;
     let left = context.clear_leftovers();
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
-    let unseen = ops::follow_moved(&mut archive, &plan, &folders)?;
+    let unseen = ops::follow_moved(&mut archive, plan, &folders)?;
     let mut redacted = ops::redact(&mut archive, wanted, cause, &context.agent_roots())?;
     redacted.unseen.extend(unseen);
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
+    context.tell_of_each(&redacted.notices);
     if !redacted.is_nowhere() {
         context.remember(taken_out(&redacted));
+        return Ok(redacted);
     }
-    context.tell_of_each(&redacted.notices);
-    redacted.stores = warn_of_others(context, wanted);
-    if context.answer(&redacted)? {
-        return Ok(end(&redacted, true));
+    for path in &redacted.covered {
+        let path = context.env.homely(path);
+        context
+            .output
+            .note(&format!("{path} contained redacted text again; that text was overwritten"));
     }
-    tell(context, &redacted, wanted)
+    warn(context, &redacted);
+    Ok(redacted)
 }
 
 /// Warns of other stores of this user that are known here, and have a secret as well, and returns them.
@@ -331,26 +310,15 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
     stores
 }
 
-/// Covers the files that hold again what was taken out before, which an older copy has brought back.
-fn cover_again(
-    context: &mut Context,
-    wanted: &Wanted<'_>,
-    plan: Redacted,
-) -> Result<Redacted, CommandError> {
-    let mut archive = context.open_writer()?;
-    let left = context.clear_leftovers();
-    let mut redacted = ops::cover_again(&mut archive, wanted, &context.agent_roots())?;
-    redacted.left.extend(left);
-    redacted.deleted.extend(context.deleted.iter().cloned());
-    for path in &redacted.covered {
-        let path = context.env.homely(path);
-        context
-            .output
-            .note(&format!("{path} contained redacted text again; that text was overwritten"));
-    }
-    warn(context, &redacted);
-    let Redacted { rules, fixed, .. } = plan;
-    Ok(Redacted { rules, fixed, ..redacted })
+fn tell_nothing(context: &mut Context, redacted: &Redacted, wanted: &Wanted<'_>) {
+    warn_of_fixed(context, redacted);
+    context.output.note(if !redacted.fixed.is_empty() {
+        "Nothing can be redacted"
+    } else if matches!(wanted, Wanted::Found(_)) {
+        "Found nothing there that looks like a secret"
+    } else {
+        "Found nothing to redact in the store"
+    });
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
@@ -380,7 +348,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
         let path = context.env.homely(path);
         context.say(&format!("{path} also contains the text"))?;
     }
-    for path in plan.deleted.iter().filter(|_| !plan.is_nowhere()) {
+    for path in &plan.deleted {
         let path = context.env.homely(path);
         context
             .say(&format!("{path}, a damaged store that was set aside, will also be deleted"))?;
@@ -419,27 +387,31 @@ fn question(plan: &Redacted) -> String {
     if plan.lines == 0 {
         return "Redact it permanently?".to_owned();
     }
-    let changed = plan.sessions.iter().filter(|one| one.lines > 0).count() as u64;
-    let sessions = counted(changed, "session", "sessions");
-    format!("Permanently redact {} in {sessions}?", counted(plan.lines, "line", "lines"))
+    let [lines, sessions] = extent(plan);
+    format!("Permanently redact {lines} in {sessions}?")
 }
 
 /// Returns in words of how much something was taken out.
 fn taken_out(redacted: &Redacted) -> String {
-    let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
-    let lines = counted(redacted.lines, "line", "lines");
+    let [lines, sessions] = extent(redacted);
     let more = match redacted.unfinished {
         0 => String::new(),
         n => format!(" and of {}", counted(n, "unfinished line", "unfinished lines")),
     };
-    format!("redacted in {lines} of {}{more}", counted(changed, "session", "sessions"))
+    format!("redacted in {lines} of {sessions}{more}")
+}
+
+/// Returns in words how many lines have it, and of how many sessions.
+fn extent(redacted: &Redacted) -> [String; 2] {
+    let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
+    [counted(redacted.lines, "line", "lines"), counted(changed, "session", "sessions")]
 }
 
 fn tell(
     context: &mut Context,
     redacted: &Redacted,
     wanted: &Wanted<'_>,
-) -> Result<Exit, CommandError> {
+) -> Result<(), CommandError> {
     context.say(&capitalise(&format!("{}; every entry keeps its id", taken_out(redacted))))?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
@@ -464,5 +436,5 @@ fn tell(
         let audit = Line::new("audit").flag("secrets");
         context.output.hint(audit.to("find copies that are written elsewhere later"));
     }
-    Ok(end(redacted, true))
+    Ok(())
 }

@@ -110,7 +110,7 @@ pub use read::{
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
-pub use redact::{Cause, cover_again, follow_moved, redact, redaction};
+pub use redact::{Cause, follow_moved, redact, redaction};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore, restore_lost};
 pub use revert::{clear, revert};
 pub use search::{count, near, search};

@@ -1,11 +1,9 @@
 //! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
 
-use std::{
-    cell::OnceCell, collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf,
-};
+use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use crate::{
-    model::{Command, DATABASE, LOG},
+    model::{Command, DATABASE, LOG, SessionName},
     ops::{
         OpsError,
         wanted::{Search, Wanted},
@@ -13,15 +11,12 @@ use crate::{
     report::{Redacted, RedactedSession, Remaining},
     session::plan::given,
     settings::Exclude,
-    store::SessionKey,
     sync::{self, Archive, Found, Redaction, Step, SyncError, Why},
 };
 
 /// Who takes something out, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cause<'c> {
-    /// The rule by which it was found.
-    pub rule: Option<&'c str>,
     /// The user.
     pub by: Option<&'c str>,
     /// The reason.
@@ -34,54 +29,69 @@ pub fn redaction(
     wanted: &Wanted<'_>,
     cause: Cause<'_>,
 ) -> Result<Redacted, OpsError> {
-    let search = Search::new(archive, wanted)?;
-    let found = search.all(archive)?;
-    refuse_said(&search, cause)?;
-    let mut redacted = report(archive, &found, Some(&search))?;
-    (redacted.rules, redacted.fixed) = (search.rules(), remaining(&search, &found));
+    let (search, found) = look(archive, wanted, cause)?;
+    let mut redacted = Redacted { planned: true, ..report(archive, &search, &found)? };
+    for session in &mut redacted.sessions {
+        session.title.take_if(|title| search.may_be_in(title));
+    }
+    if let Some(root) = archive.root() {
+        redacted.deleted = sync::set_aside(root).map_err(SyncError::at(root))?;
+    }
     Ok(redacted)
 }
 
-/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files. Then
-/// searches agents' folders for it.
+/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files. If none
+/// has it, covers the files that hold again what was taken out of them before. Then searches agents' folders for it.
 pub fn redact(
     archive: &mut Archive,
     wanted: &Wanted<'_>,
     cause: Cause<'_>,
     folders: &[PathBuf],
 ) -> Result<Redacted, OpsError> {
-    let whole = matches!(wanted, Wanted::Session(_));
-    let rules: OnceCell<Vec<String>> = OnceCell::new();
-    let mut fixed = Vec::new();
-    let all_rules = || rules.get().map(|rules| rules.join(", ")).filter(|rules| !rules.is_empty());
-    let command = |lines| Command::Redact {
-        lines,
-        rule: cause.rule.map(str::to_owned).or_else(all_rules),
-        whole,
-        by: cause.by.map(given),
-        reason: cause.reason.map(given),
-    };
-    let archive = &*archive;
-    let (found, done) = sync::redact(archive, folders, &command, cause.rule, || {
-        let search = Search::new(archive, wanted)?;
-        let redactions = search.all(archive)?;
-        fixed = remaining(&search, &redactions);
-        refuse_said(&search, cause)?;
-        rules.get_or_init(|| search.rules());
-        let has_whole = search.has_whole();
-        Ok::<_, OpsError>(Found { redactions, secrets: search.secrets, has_whole })
-    })?;
-    let mut redacted = report(archive, &found, None)?;
-    redacted.fixed = fixed;
-    redacted.rules = rules.into_inner().unwrap_or_default();
-    redacted.covered = done.covered;
-    redacted.left = left(archive, done.left, done.is_in_log);
-    redacted.deleted = done.deleted;
-    redacted.is_in_log = done.is_in_log;
-    redacted.beside = done.beside;
-    redacted.unseen = done.unseen;
-    redacted.notices = done.notices;
-    Ok(redacted)
+    sync::exclusively(archive, |_| {
+        let notices = sync::catch_up_all(archive)?;
+        let (search, redactions) = look(archive, wanted, cause)?;
+        let rules = Some(search.rules().join(", ")).filter(|rules| !rules.is_empty());
+        let command = |lines| Command::Redact {
+            lines,
+            rule: rules.clone(),
+            whole: matches!(wanted, Wanted::Session(_)),
+            by: cause.by.map(given),
+            reason: cause.reason.map(given),
+        };
+        let found = Found {
+            redactions: redactions.iter().filter(|one| !one.is_nothing()).collect(),
+            secrets: &search.secrets,
+            has_whole: search.has_whole(),
+        };
+        let done = sync::redact(archive, folders, &command, &found, notices)?;
+        let root = archive.root().filter(|_| done.is_in_log).into_iter();
+        let database = root.flat_map(|root| [DATABASE, LOG].map(|name| root.join(name)));
+        Ok(Redacted {
+            covered: done.covered,
+            left: done.left.into_iter().map(|(_, path)| path).chain(database).collect(),
+            deleted: done.deleted,
+            is_in_log: done.is_in_log,
+            beside: done.beside,
+            unseen: done.unseen.into_iter().collect(),
+            notices: done.notices,
+            ..report(archive, &search, &redactions)?
+        })
+    })
+}
+
+/// Looks for it in all sessions, and refuses to keep a reason that says it.
+fn look(
+    archive: &Archive,
+    wanted: &Wanted<'_>,
+    cause: Cause<'_>,
+) -> Result<(Search, Vec<Redaction>), OpsError> {
+    let search = Search::new(archive, wanted)?;
+    let found = search.all(archive)?;
+    if cause.reason.is_some_and(|reason| search.secrets.is_in(reason.as_bytes())) {
+        return Err(OpsError::SecretReason);
+    }
+    Ok((search, found))
 }
 
 /// Takes in the files of the sessions that have it which an agent moved below these folders, or compressed there, since they were taken
@@ -92,14 +102,12 @@ pub fn follow_moved(
     folders: &[PathBuf],
 ) -> Result<Vec<PathBuf>, OpsError> {
     let mut lost = BTreeSet::new();
-    for session in archive.every()? {
-        let is_it = |one: &RedactedSession| {
-            one.session == session.name.id && one.format == session.name.format
-        };
-        if plan.sessions.iter().any(is_it)
+    for one in &plan.sessions {
+        let name = SessionName { format: one.format.clone(), id: one.session.clone() };
+        if let Some(session) = archive.session(&name)?
             && sync::missing(archive, &session, &archive.store().state(session.key)?)?.is_some()
         {
-            lost.insert(session.name);
+            lost.insert(name);
         }
     }
     let mut unseen = Vec::new();
@@ -119,63 +127,17 @@ pub fn follow_moved(
     Ok(unseen)
 }
 
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and searches
-/// agents' folders for what is wanted.
-pub fn cover_again(
-    archive: &mut Archive,
-    wanted: &Wanted<'_>,
-    folders: &[PathBuf],
-) -> Result<Redacted, OpsError> {
-    let search = Search::new(archive, wanted)?;
-    let done = sync::cover_again(archive, folders, &search.secrets)?;
-    let left = left(archive, done.left, done.is_in_log);
-    let sync::Purged { covered, deleted, is_in_log, beside, unseen, .. } = done;
-    Ok(Redacted { covered, left, beside, unseen, deleted, is_in_log, ..Redacted::default() })
-}
-
-/// Returns the files that still hold it: those of sessions, and those of a database that another program reads.
-fn left(archive: &Archive, left: Vec<(SessionKey, PathBuf)>, is_in_log: bool) -> Vec<PathBuf> {
-    let root = archive.root().filter(|_| is_in_log);
-    let database = root.into_iter().flat_map(|root| [DATABASE, LOG].map(|name| root.join(name)));
-    left.into_iter().map(|(_, path)| path).chain(database).collect()
-}
-
-/// Returns where something is that cannot be covered there.
-fn remaining(search: &Search, found: &[Redaction]) -> Vec<Remaining> {
-    let of_one = |one: &Redaction| {
-        let session = search.told_id(&one.session);
-        let places = one.fixed.clone().into_iter();
-        places.map(move |place| Remaining { session: session.clone(), place }).collect::<Vec<_>>()
-    };
-    found.iter().flat_map(of_one).collect()
-}
-
-/// Refuses to keep a reason that says it.
-fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
-    if cause.reason.is_some_and(|reason| search.secrets.is_in(reason.as_bytes())) {
-        return Err(OpsError::SecretReason);
-    }
-    Ok(())
-}
-
-/// Reports what was taken out, or would be by a search.
-fn report(
-    archive: &Archive,
-    found: &[Redaction],
-    search: Option<&Search>,
-) -> Result<Redacted, OpsError> {
-    let planned = search.is_some();
-    let has_it = |title: &String| {
-        let (Some(search), title) = (search, title.as_bytes()) else { return false };
-        let secrets = &search.secrets;
-        search.has_whole() || secrets.is_in(title) || secrets.are_cut_by(title)
-    };
-    let mut redacted = Redacted { planned, ..Redacted::default() };
-    if planned && let Some(root) = archive.root() {
-        redacted.deleted = sync::set_aside(root).map_err(SyncError::at(root))?;
-    }
-    for redaction in found.iter().filter(|one| !one.is_nothing()) {
-        let Redaction { session, lines, words, kept, unfinished, .. } = redaction;
+/// Reports what was taken out, or would be.
+fn report(archive: &Archive, search: &Search, found: &[Redaction]) -> Result<Redacted, OpsError> {
+    let mut redacted = Redacted { rules: search.rules(), ..Redacted::default() };
+    for redaction in found {
+        let Redaction { session, lines, words, kept, unfinished, fixed, .. } = redaction;
+        let id = search.told_id(session);
+        let remaining = |place: &String| Remaining { session: id.clone(), place: place.clone() };
+        redacted.fixed.extend(fixed.iter().map(remaining));
+        if redaction.is_nothing() {
+            continue;
+        }
         let card = archive.store().card(session.key)?;
         let count = lines.len() as u64;
         redacted.lines += count;
@@ -191,7 +153,7 @@ fn report(
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
             format: session.name.format.clone(),
-            title: card.title.filter(|title| !has_it(title)),
+            title: card.title,
             lines: count,
         });
     }

@@ -148,6 +148,12 @@ impl Search {
         names.into_iter().map(str::to_owned).collect()
     }
 
+    /// Returns whether a title may have what is looked for.
+    pub(crate) fn may_be_in(&self, title: &str) -> bool {
+        let (secrets, title) = (&self.secrets, title.as_bytes());
+        self.has_whole() || secrets.is_in(title) || secrets.are_cut_by(title)
+    }
+
     /// Returns whether anything goes whole.
     pub(crate) fn has_whole(&self) -> bool {
         !self.whole.is_empty()

@@ -17,8 +17,7 @@ use crate::{
     json::Frame,
     live,
     session::Session,
-    store::SessionKey,
-    sync::{Archive, SyncError, gone::is_gone},
+    sync::{Archive, Found, SyncError, gone::is_gone, purge::Purged},
 };
 
 /// How many bytes of a file are searched at once, and the rest of the last line.
@@ -30,26 +29,16 @@ const OVERLAP: usize = 64 << 10;
 /// How deep folders are searched.
 const DEPTH: usize = 16;
 
-/// What a search found.
-#[derive(Default)]
-pub(super) struct Neighbours {
-    /// The files of sessions that have it, or cannot be read.
-    pub(super) left: Vec<(SessionKey, PathBuf)>,
-    /// The other files that have it, or name a session that was deleted.
-    pub(super) beside: Vec<PathBuf>,
-    /// What cannot be read.
-    pub(super) unseen: BTreeSet<PathBuf>,
-}
-
-/// Searches agents' folders and the files of these sessions for secrets, and for the ids of the named sessions, whose other
-/// files may say anything.
+/// Searches agents' folders and the files of these sessions for what was found, and, if it is whole lines, for the ids of the
+/// sessions, whose other files may say anything. Adds what still has it.
 pub(super) fn search(
     archive: &Archive,
     folders: &[PathBuf],
     sessions: &[Session],
-    named: &[Session],
-    secrets: &Secrets,
-) -> Result<Neighbours, SyncError> {
+    found: &Found<'_>,
+    purged: &mut Purged,
+) -> Result<(), SyncError> {
+    let secrets = found.secrets;
     let mut files = Files::of(folders);
     let (mut own, mut asides) = (BTreeMap::new(), BTreeSet::new());
     for session in sessions {
@@ -58,9 +47,10 @@ pub(super) fn search(
         own.extend(paths.map(|path| (path, session.key)));
         asides.extend(state.rotations.into_iter().map(|(_, rotation)| rotation.aside));
     }
-    let ids = named.iter().filter_map(|session| Secret::new(&session.name.id, &Frame::NONE));
-    let ids = Secrets::new(ids.collect());
-    let mut found = Neighbours { unseen: files.unseen, ..Neighbours::default() };
+    let named = sessions.iter().filter(|_| found.has_whole);
+    let ids = named.filter_map(|session| Secret::new(&session.name.id, &Frame::NONE));
+    let both = [secrets, &Secrets::new(ids.collect())];
+    purged.unseen.append(&mut files.unseen);
     files.all.extend(own.keys().cloned());
     for path in files.all {
         let name = path.file_name().unwrap_or_default();
@@ -69,20 +59,22 @@ pub(super) fn search(
         if let Some(session) = known {
             let read = || has_any(&path, &[secrets]);
             if !secrets.is_empty() && read().unwrap_or_else(|error| !disk::is_absent(&error)) {
-                found.left.push((session, path));
+                purged.covered.retain(|covered| *covered != path);
+                if purged.left.iter().all(|(_, left)| *left != path) {
+                    purged.left.push((session, path));
+                }
             }
         } else if !live::is_fresh(name) && !asides.contains(name.as_bytes()) {
-            let both = [secrets, &ids];
             let is_named = both.iter().any(|any| any.is_in(path.as_os_str().as_bytes()));
             match has_any(&path, &both) {
                 Ok(has_any) if !is_named && !has_any => {}
                 Err(error) if disk::is_absent(&error) => {}
-                Err(_) if !is_named => _ = found.unseen.insert(path),
-                _ => found.beside.push(path),
+                Err(_) if !is_named => _ = purged.unseen.insert(path),
+                _ => purged.beside.push(path),
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The files below folders.

@@ -61,7 +61,7 @@ pub(crate) struct Purged {
     /// Other files in agents' folders that have it or may have it.
     pub(crate) beside: Vec<PathBuf>,
     /// What could not be searched in agents' folders.
-    pub(crate) unseen: Vec<PathBuf>,
+    pub(crate) unseen: BTreeSet<PathBuf>,
     /// Whether a program that reads an older state of the store keeps it in the store's log.
     pub(crate) is_in_log: bool,
     /// The notices on the way, each with its session.
@@ -79,8 +79,8 @@ impl Archive {
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
             let done = if is_in_log(root) {
                 // Who still reads what was there keeps it in the log, and hinders no change.
-                finish(self, Duration::ZERO).map(drop)
-            } else if !is_gone(&root.join(UNCOVERED)) {
+                finish(self, Duration::ZERO, &mut Purged::default())
+            } else if has_uncovered(root) {
                 try_again(self, root)
             } else {
                 Ok(())
@@ -116,52 +116,45 @@ pub(super) fn mark(archive: &Archive) -> Result<(), SyncError> {
 
 /// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
 /// program goes on reading an older state for so long, it is in the database's log until the next change.
-pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, SyncError> {
-    let is_in_log = match archive.store().purge(patience) {
+pub(super) fn finish(
+    archive: &Archive,
+    patience: Duration,
+    purged: &mut Purged,
+) -> Result<(), SyncError> {
+    purged.is_in_log = match archive.store().purge(patience) {
         Err(StoreError::Busy) => true,
         done => done.map(|()| false)?,
     };
-    let mut purged = Purged { is_in_log, ..Purged::default() };
-    let Some(root) = archive.root() else { return Ok(purged) };
+    let Some(root) = archive.root() else { return Ok(()) };
     WordIndex::remove(root)?;
-    cover_files(archive, &mut purged)?;
+    cover_files(archive, None, purged)?;
     for path in mend::set_aside(root).map_err(SyncError::at(root))? {
         mend::clear(&path).map_err(SyncError::at(&path))?;
         purged.deleted.push(path);
     }
-    if !is_in_log {
-        unmark(root, REDACTING)?;
-    }
-    Ok(purged)
-}
-
-/// Covers the files of all sessions of which anything was taken out, and keeps which of them could not be covered.
-pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), SyncError> {
-    let Some(root) = archive.root() else { return Ok(()) };
-    let mut left = BTreeSet::new();
-    let mut unplaced = Unplaced::default();
-    for session in archive.every()? {
-        if !cover(archive, &session, &mut unplaced, purged)? {
-            left.insert(session.key);
-        }
-    }
-    keep_left(root, &left)
+    if purged.is_in_log { Ok(()) } else { unmark(root, REDACTING) }
 }
 
 /// Covers the files that could not be covered before, where they can be now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(UNCOVERED);
     let text = disk::read(&path, disk::TEXT).map_err(SyncError::at(&path))?;
-    let mut sessions = archive.every()?;
-    let named = left_in(&text);
     // A list that cannot be read may have named any of them.
-    if let Some(named) = &named {
-        sessions.retain(|session| named.contains(&session.key));
-    }
+    cover_files(archive, left_in(&text), &mut Purged::default())
+}
+
+/// Covers the files of these sessions, or of all, of which anything was taken out, and keeps which of them could not be covered.
+pub(super) fn cover_files(
+    archive: &Archive,
+    named: Option<BTreeSet<SessionKey>>,
+    purged: &mut Purged,
+) -> Result<(), SyncError> {
+    let Some(root) = archive.root() else { return Ok(()) };
     let mut left = BTreeSet::new();
     let mut unplaced = Unplaced::default();
-    for session in sessions {
-        if !cover(archive, &session, &mut unplaced, &mut Purged::default())? {
+    for session in archive.every()? {
+        let is_meant = named.as_ref().is_none_or(|named| named.contains(&session.key));
+        if is_meant && !cover(archive, &session, &mut unplaced, purged)? {
             left.insert(session.key);
         }
     }

@@ -22,10 +22,9 @@ use crate::{
     session::{Session, rows},
     store::{Covering, Coverings, FileCovering, RunsCovering, Store, TakenOut, whole_lines},
     sync::{
-        Archive, Notice, SyncError, catch_up,
+        Archive, Notice, SyncError,
         change::{Buried, Change},
-        loaded,
-        neighbours::{self, Neighbours},
+        loaded, neighbours,
         purge::{Purged, cover_files, finish, is_in_log, mark},
         together::Together,
     },
@@ -83,69 +82,41 @@ impl Redaction {
 }
 
 /// What is to be taken out.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// In each session that has it.
-    pub(crate) redactions: Vec<Redaction>,
+pub(crate) struct Found<'f> {
+    /// Of each session that has it.
+    pub(crate) redactions: Vec<&'f Redaction>,
     /// What it is, as far as it is known by its characters.
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: &'f Secrets,
     /// Whether whole lines are redacted as well.
     pub(crate) has_whole: bool,
 }
 
-/// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
-pub(crate) fn redact<E: From<SyncError>>(
+/// Covers what a verb has found once every session has caught up. If that is nothing, covers the files of sessions that hold again
+/// what was taken out of them before, as an older copy brings it back. Then searches agents' folders.
+pub(crate) fn redact(
     archive: &Archive,
     folders: &[PathBuf],
     command: &dyn Fn(u64) -> Command,
-    rule: Option<&str>,
-    find: impl FnOnce() -> Result<Found, E>,
-) -> Result<(Vec<Redaction>, Purged), E> {
-    let _lock = archive.lock()?;
-    let mut notices = catch_up::catch_up_all(archive)?;
-    let Found { redactions, secrets, has_whole } = find()?;
-    let changed = redactions.iter().filter(|one| !one.is_nothing());
-    let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
+    found: &Found<'_>,
+    mut notices: Vec<(SessionName, Notice)>,
+) -> Result<Purged, SyncError> {
+    let changed: Vec<Session> = found.redactions.iter().map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
     notices.retain(|(name, notice)| is_changed(name) || matches!(notice, Notice::Unsought { .. }));
-    if redactions.iter().all(Redaction::is_nothing) {
-        return Ok((redactions, Purged { notices, ..Purged::default() }));
+    let mut purged = Purged { notices, ..Purged::default() };
+    if changed.is_empty() {
+        purged.is_in_log = archive.root().is_some_and(is_in_log);
+        cover_files(archive, None, &mut purged)?;
+    } else {
+        refuse_if_loaded(archive, &changed)?;
+        mark(archive)?;
+        commit(archive, command, found)?;
+        finish(archive, archive.waiting.limit, &mut purged)?;
+        // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
+        purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
     }
-    refuse_if_loaded(archive, &redactions)?;
-    mark(archive)?;
-    commit(archive, (command, rule), &redactions, &secrets)?;
-    let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
-    // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
-    purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
-    let named = if has_whole { changed.as_slice() } else { &[] };
-    purged.add(neighbours::search(archive, folders, &changed, named, &secrets)?);
-    Ok((redactions, purged))
-}
-
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and searches
-/// agents' folders for these secrets.
-pub(crate) fn cover_again(
-    archive: &Archive,
-    folders: &[PathBuf],
-    secrets: &Secrets,
-) -> Result<Purged, SyncError> {
-    let _lock = archive.lock()?;
-    let is_in_log = archive.root().is_some_and(is_in_log);
-    let mut purged = Purged { is_in_log, ..Purged::default() };
-    cover_files(archive, &mut purged)?;
-    purged.add(neighbours::search(archive, folders, &[], &[], secrets)?);
+    neighbours::search(archive, folders, &changed, found, &mut purged)?;
     Ok(purged)
-}
-
-impl Purged {
-    /// Adds what agents' folders still have.
-    fn add(&mut self, Neighbours { left, beside, unseen }: Neighbours) {
-        self.covered.retain(|path| !left.iter().any(|(_, found)| found == path));
-        let is_new = |(_, path): &(_, PathBuf)| !self.left.iter().any(|(_, known)| known == path);
-        let left: Vec<_> = left.into_iter().filter(is_new).collect();
-        self.left.extend(left);
-        (self.beside, self.unseen) = (beside, unseen.into_iter().collect());
-    }
 }
 
 /// Says of a refusal that nobody may insist.
@@ -157,8 +128,8 @@ fn finally(mut error: SyncError) -> SyncError {
 }
 
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
-fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), SyncError> {
-    for Redaction { session, .. } in redactions {
+fn refuse_if_loaded(archive: &Archive, sessions: &[Session]) -> Result<(), SyncError> {
+    for session in sessions {
         let change = Change::bare(archive, session)?;
         if let Some(live) = change.before.live_file() {
             change.before.writable_file(&live)?;
@@ -173,27 +144,24 @@ fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), S
 /// Adds the operations and puts the covered lines in their places, in one transaction.
 fn commit(
     archive: &Archive,
-    (command, rule): (&dyn Fn(u64) -> Command, Option<&str>),
-    redactions: &[Redaction],
-    secrets: &Secrets,
+    command: &dyn Fn(u64) -> Command,
+    found: &Found<'_>,
 ) -> Result<(), SyncError> {
     let store = archive.store();
     let mut together = Together::new(archive);
     together.open()?;
     let mut coverings = Coverings::default();
-    for redaction in redactions.iter().filter(|one| !one.is_nothing()) {
+    for redaction in &found.redactions {
         let session = &redaction.session;
         let (mut tombstones, mut covered_files) = (Vec::new(), Vec::new());
         let came = lines_that_came(store, session, &redaction.lines)?;
         for (entry, line) in &redaction.lines {
-            let rule = redaction.rules.get(entry).map(String::as_str).or(rule);
-            let (line_came, covered) = (came.get(entry).copied(), Some(LineId::of(line)));
             tombstones.push(Tombstone {
                 entry: *entry,
                 size: line.len() as u64,
-                line: line_came,
-                covered,
-                rule: rule.map(str::to_owned),
+                line: came.get(entry).copied(),
+                covered: Some(LineId::of(line)),
+                rule: redaction.rules.get(entry).cloned(),
             });
             let covering = Covering { session: session.key, entry: *entry, line: line.clone() };
             coverings.lines.push(covering);
@@ -201,8 +169,7 @@ fn commit(
         for Kept { at: (operation, at), bytes, .. } in &redaction.kept {
             let (operation, at, bytes) = (*operation, *at, bytes.clone());
             let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
-            let rule = rule.map(str::to_owned);
-            covered_files.push(CoveredFile { operation, at, digest, size, rule });
+            covered_files.push(CoveredFile { operation, at, digest, size, rule: None });
             coverings.files.push(FileCovering { session: session.key, operation, at, bytes });
         }
         let mut covered_runs = Vec::new();
@@ -219,8 +186,8 @@ fn commit(
     }
     together.cover(coverings)?;
     // A file that was left out is no session's, and its name is kept nowhere else.
-    together.unsight(&|path| secrets.is_in(path))?;
-    for Redaction { session, .. } in redactions {
+    together.unsight(&|path| found.secrets.is_in(path))?;
+    for Redaction { session, .. } in &found.redactions {
         let derived = rows::derived(store, session)?;
         together.derive(session.key, &derived)?;
     }

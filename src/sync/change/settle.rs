@@ -139,7 +139,7 @@ impl Change<'_> {
     ) -> Result<(), SyncError> {
         let archive = self.before.archive;
         if covers_own {
-            purge::finish(archive, Duration::ZERO)?;
+            purge::finish(archive, Duration::ZERO, &mut purge::Purged::default())?;
         }
         target.map_or(Ok(()), |target| file::saw(archive, session, target))
     }
