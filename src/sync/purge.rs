@@ -20,7 +20,6 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -28,10 +27,10 @@ use std::{
 
 use crate::{
     disk::{self, Disk, Kernel, Links, Refusal},
-    live::{self, Denied, Seen, WritableFile},
+    live::{self, Seen, WritableFile},
     model::{
-        Digest, EntryNumber, FileNumber, LineId, OperationNumber, REDACTING, Rotation, SessionName,
-        State, Timestamp, UNCOVERED,
+        Digest, EntryNumber, FileNumber, LineId, OperationNumber, REDACTING, SessionName, State,
+        Timestamp, UNCOVERED,
     },
     session::{Damages, Session},
     store::{SessionKey, Store, StoreError, WordIndex},
@@ -40,8 +39,10 @@ use crate::{
         beside::Unplaced,
         file,
         gone::{self, is_gone},
-        live_file::{file_of, length_of, live_file},
-        mend, remainders, sources,
+        live_file::{length_of, live_file},
+        mend,
+        remainders::{self, Own, own_files},
+        sources,
     },
     wire::jsonl::Reader,
 };
@@ -140,25 +141,25 @@ fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(UNCOVERED);
     let text = disk::read(&path, disk::TEXT).map_err(SyncError::at(&path))?;
     // A list that cannot be read may have named any of them.
-    cover_files(archive, left_in(&text), &mut Purged::default())
+    cover_files(archive, left_in(&text).as_ref(), &mut Purged::default())
 }
 
 /// Covers the files of these sessions, or of all, of which anything was taken out, and keeps which of them could not be covered.
 pub(super) fn cover_files(
     archive: &Archive,
-    named: Option<BTreeSet<SessionKey>>,
+    named: Option<&BTreeSet<SessionKey>>,
     purged: &mut Purged,
 ) -> Result<(), SyncError> {
     let Some(root) = archive.root() else { return Ok(()) };
     let mut left = BTreeSet::new();
     let mut unplaced = Unplaced::default();
     for session in archive.every()? {
-        let is_meant = named.as_ref().is_none_or(|named| named.contains(&session.key));
+        let is_meant = named.is_none_or(|named| named.contains(&session.key));
         if is_meant && !cover(archive, &session, &mut unplaced, purged)? {
             left.insert(session.key);
         }
     }
-    if Some(&left) == named.as_ref() { Ok(()) } else { keep_left(root, &left) }
+    if Some(&left) == named { Ok(()) } else { keep_left(root, &left) }
 }
 
 /// Returns the sessions that are listed as still to be covered, if the list can be read.
@@ -222,54 +223,8 @@ fn cover(
     }
 }
 
-/// A file that undertext writes for a session: its live file, or one that was set aside.
-struct Own {
-    target: WritableFile,
-    is_live: bool,
-    /// Whether it is where an agent reads it.
-    is_attached: bool,
-}
-
-/// Returns the live file of a session and those that were set aside: next to what was the live file then, whether the session still has
-/// that or not, or wherever they were moved with it; and the paths of those that may not be written.
-fn own_files(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<(Vec<Own>, Vec<PathBuf>), SyncError> {
-    let rotated = state.rotations.iter().map(|(_, rotation)| rotation.file);
-    let numbers: BTreeSet<FileNumber> = state.live.into_iter().chain(rotated).collect();
-    let (mut own, mut denied) = (Vec::new(), Vec::new());
-    for file in numbers.into_iter().filter_map(|n| file_of(archive, state, n)) {
-        let asides = state.rotations.iter().map(|(_, rotation)| rotation);
-        let is_live = state.live == Some(file.n);
-        match archive.writable_file(&session.name, &file) {
-            Ok(target) => {
-                for rotation in asides {
-                    let target = file::aside_of(&target, rotation)?;
-                    own.push(Own { target, is_live: false, is_attached: file.attached });
-                }
-                if is_live {
-                    own.insert(0, Own { target, is_live, is_attached: file.attached });
-                }
-            }
-            // What is not there any more needs no covering.
-            Err(SyncError::Io { source, .. }) if disk::is_absent(&source) => {}
-            Err(SyncError::Io { .. } | SyncError::Denied { .. }) => {
-                let aside = |rotation: &Rotation| {
-                    file.path.with_file_name(OsStr::from_bytes(&rotation.aside))
-                };
-                denied.extend(is_live.then(|| file.path.clone()));
-                denied.extend(asides.map(aside).filter(|aside| !is_gone(aside)));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((own, denied))
-}
-
-/// Covers the live file of a session and those that were set aside, and its other files where they may be written, if no process
-/// has them; and deletes the successors that were never put in their places.
+/// Covers the files of a session where they may be written and no process has them, and deletes the successors that were never put
+/// in their places.
 fn files(
     archive: &Archive,
     session: &Session,
@@ -278,11 +233,7 @@ fn files(
     purged: &mut Purged,
 ) -> Result<bool, SyncError> {
     let Purged { covered, left, deleted, .. } = purged;
-    let (targets, denied) = own_files(archive, session, state)?;
-    let mut is_done = denied.is_empty();
-    let mut own: BTreeSet<PathBuf> = denied.iter().cloned().collect();
-    own.extend(live_file(archive, state).map(|live| live.path));
-    left.extend(denied.into_iter().map(|path| (session.key, path)));
+    let mut is_done = true;
     for (path, target) in remainders::of_session(archive, session, state, unplaced)? {
         if target.is_some_and(|target| target.sweep().is_ok()) {
             deleted.push(path);
@@ -291,78 +242,28 @@ fn files(
             is_done = false;
         }
     }
-    let lines = covered_lines(archive.store(), session, state)?;
-    for Own { target, is_live, is_attached } in targets {
-        own.insert(target.path().to_owned());
-        let at = if is_attached { archive.now() } else { state.at() };
-        match cover_file(&target, session, &lines, at) {
-            Ok(Covered::Nothing) => {}
-            Ok(Covered::Done) => {
-                if is_live && is_attached && is_known(state, state.live, &target)? {
-                    file::saw(archive, session.key, &target)?;
-                }
-                covered.push(target.path().to_owned());
-            }
-            Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
-                left.push((session.key, target.path().to_owned()));
-                is_done = false;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(others(archive, session, state, (&own, &lines), (covered, left))? && is_done)
-}
-
-/// Covers the files of a session that undertext only reads, where they may be written, and returns whether none of them is to be tried
-/// again.
-fn others(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-    (own, lines): (&BTreeSet<PathBuf>, &CoveredLines),
-    (covered, left): (&mut Vec<PathBuf>, &mut Vec<(SessionKey, PathBuf)>),
-) -> Result<bool, SyncError> {
-    let mut is_done = true;
-    let whole = whole_files(state);
-    for (n, place) in FileNumber::FIRST.onwards().zip(&state.files) {
-        let Some(path) = archive.path_of(place).filter(|path| !own.contains(path)) else {
-            continue;
-        };
-        let kept = whole.get(&n);
-        let has_it = match kept {
-            Some((came, _)) => digest_of(&path).map(|digest| digest == Some(*came)),
-            None if state.sidecars.contains_key(&n) => Ok(false),
-            None => holds(&path, &|found| lines.has(found) || lines.lost.contains(&found.id)),
-        };
-        if let Ok(false) = has_it {
+    let (lines, whole) = (covered_lines(archive.store(), session, state)?, whole_files(state));
+    for own in own_files(archive, session, state) {
+        let (path, n) = (own.path.clone(), own.n);
+        let is_read_only = n.is_some() && n != state.live;
+        let kept = n.and_then(|n| whole.get(&n));
+        if kept.is_none() && n.is_some_and(|n| state.sidecars.contains_key(&n)) {
             continue;
         }
-        let target = archive.writable.agents_file(&archive.disk, &session.name.format, &path);
-        let done = match (target, kept) {
-            // It may never be written, however often it is tried.
-            (Err(why), _) if !matches!(why, Denied::Io(_)) => {
-                left.push((session.key, path));
-                continue;
-            }
-            // What may not be what was kept is not written over.
-            (Ok(target), Some(_)) if has_it.is_err() || is_held(&target, session) => {
-                Ok(Covered::Held)
-            }
-            (Ok(target), Some((_, at))) => put_kept(archive, session, &target, *at)
-                .and_then(|()| file::sight(archive, &target))
-                .map(|()| Covered::Done),
-            (Ok(target), None) => match cover_file(&target, session, lines, archive.now()) {
-                Ok(Covered::Done) if is_known(state, Some(n), &target)? => {
-                    file::sight(archive, &target).map(|()| Covered::Done)
-                }
-                done => done,
-            },
-            (Err(_), _) => Ok(Covered::Held),
+        // What is in the place of a file that undertext writes may lead to it.
+        let is_denied = !is_read_only && own.target.is_err() && !is_gone(&path);
+        let done = if is_denied {
+            own.target.map(|_| Covered::Nothing)
+        } else {
+            cover_file(archive, session, own, kept, &lines)
         };
         match done {
             Ok(Covered::Nothing) => {}
             Ok(Covered::Done) => covered.push(path),
-            Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
+            // It may never be written, however often it is tried.
+            Err(SyncError::Denied { .. }) if is_read_only => left.push((session.key, path)),
+            Ok(Covered::Held)
+            | Err(SyncError::Io { .. } | SyncError::Read(_) | SyncError::Denied { .. }) => {
                 left.push((session.key, path));
                 is_done = false;
             }
@@ -370,6 +271,40 @@ fn others(
         }
     }
     Ok(is_done)
+}
+
+/// Covers a file, if it has anything that is to be covered.
+fn cover_file(
+    archive: &Archive,
+    session: &Session,
+    own: Own,
+    kept: Option<&CameAndKept>,
+    lines: &CoveredLines,
+) -> Result<Covered, SyncError> {
+    let has_it = match kept {
+        Some((came, _)) => digest_of(&own.path)? == Some(*came),
+        None => holds(&own.path, &|found| lines.has(found) || lines.lost.contains(&found.id))?,
+    };
+    if !has_it {
+        return Ok(Covered::Nothing);
+    }
+    let (target, state) = (own.target?, archive.store().state(session.key)?);
+    if let Some((_, at)) = kept {
+        if is_held(&target, session) {
+            return Ok(Covered::Held);
+        }
+        put_kept(archive, session, &target, *at)?;
+        file::sight(archive, &target)?;
+        return Ok(Covered::Done);
+    }
+    let at = if own.is_attached { archive.now() } else { state.at() };
+    let done = cover_lines(&target, session, lines, at)?;
+    if done == Covered::Done && own.is_attached && is_known(&state, own.n, &target)? {
+        file::sight(archive, &target)?;
+    }
+    let lost = &lines.lost;
+    let is_left = !lost.is_empty() && holds(target.path(), &|found| lost.contains(&found.id))?;
+    Ok(if is_left { Covered::Held } else { done })
 }
 
 /// Returns whether a process has a file open, or may have: what it writes there would go with the file.
@@ -418,11 +353,11 @@ fn put_kept(
     archive: &Archive,
     session: &Session,
     target: &WritableFile,
-    (operation, at): (OperationNumber, u64),
+    kept: (OperationNumber, u64),
 ) -> Result<(), SyncError> {
     let io = SyncError::at(target.path());
     let mut fresh = target.fresh().map_err(io)?;
-    fresh.write(&archive.store().kept(session.key, operation, at)?).map_err(io)?;
+    fresh.write(&archive.store().kept(session.key, kept.0, kept.1)?).map_err(io)?;
     fresh.finish(archive.now()).map_err(io)?;
     target.install().map_err(io)
 }
@@ -471,6 +406,7 @@ fn covered_lines(
 }
 
 /// What covering a file came to.
+#[derive(PartialEq, Eq)]
 enum Covered {
     /// There is nothing to cover.
     Nothing,
@@ -478,19 +414,6 @@ enum Covered {
     Done,
     /// It has lines that are not covered: a process has it open, or writes to it all the time, or what is to stand there is lost.
     Held,
-}
-
-/// Puts covered lines in place of those that came, in a file that may not be there.
-fn cover_file(
-    target: &WritableFile,
-    session: &Session,
-    covered: &CoveredLines,
-    at: Timestamp,
-) -> Result<Covered, SyncError> {
-    let lost = &covered.lost;
-    let covered = cover_lines(target, session, covered, at)?;
-    let is_left = !lost.is_empty() && holds(target.path(), &|found| lost.contains(&found.id))?;
-    Ok(if is_left { Covered::Held } else { covered })
 }
 
 /// Puts those of the covered lines that are whole in their places.

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
+    iter,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -39,6 +40,42 @@ pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, Sync
     Ok(found)
 }
 
+/// A file of a session, or one that was set aside.
+pub(super) struct Own {
+    pub(super) path: PathBuf,
+    /// The file as one that may be written, if it may be.
+    pub(super) target: Result<WritableFile, SyncError>,
+    /// Its number, unless it was set aside.
+    pub(super) n: Option<FileNumber>,
+    /// Whether it is where an agent reads it.
+    pub(super) is_attached: bool,
+}
+
+/// Returns the files of a session, the live one first, each with those that were set aside next to it: they may have been moved with
+/// it.
+pub(super) fn own_files(archive: &Archive, session: &Session, state: &State) -> Vec<Own> {
+    let numbers = FileNumber::FIRST.onwards().zip(&state.files).map(|(n, _)| n);
+    let (mut own, mut met) = (Vec::new(), BTreeSet::new());
+    for n in state.live.into_iter().chain(numbers) {
+        let Some(file) = file_of(archive, state, n) else { continue };
+        let rotations = state.rotations.iter().filter(|_| !state.sidecars.contains_key(&n));
+        for rotation in iter::once(None).chain(rotations.map(|(_, rotation)| Some(rotation))) {
+            let name = rotation.map(|rotation| OsStr::from_bytes(&rotation.aside));
+            let path = name.map_or(file.path.clone(), |name| file.path.with_file_name(name));
+            if met.insert(path.clone()) {
+                let target = archive.writable_file(&session.name, &file);
+                let target = target.and_then(|target| match rotation {
+                    Some(rotation) => file::aside_of(&target, rotation),
+                    None => Ok(target),
+                });
+                let n = rotation.is_none().then_some(n);
+                own.push(Own { path, target, n, is_attached: file.attached });
+            }
+        }
+    }
+    own
+}
+
 /// Returns the remainders next to the files of a session, each with its file if that may be written.
 pub(super) fn of_session(
     archive: &Archive,
@@ -48,26 +85,22 @@ pub(super) fn of_session(
 ) -> Result<Vec<(PathBuf, Option<WritableFile>)>, SyncError> {
     let mut found = Vec::new();
     let (mut met, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
-    for (n, _) in FileNumber::FIRST.onwards().zip(&state.files) {
-        let Some(file) = file_of(archive, state, n) else { continue };
-        let rotations = state.rotations.iter().filter(|_| !state.sidecars.contains_key(&n));
-        let asides = rotations.map(|(_, rotation)| OsStr::from_bytes(&rotation.aside));
-        for name in file.path.file_name().into_iter().chain(asides) {
-            let path = fresh_path(&file.path.with_file_name(name));
-            met.insert(path.clone());
-            if is_gone(&path) || found.iter().any(|(known, _)| *known == path) {
-                continue;
-            }
-            let live = archive.writable_file(&session.name, &file).ok();
-            let is_live = state.live == Some(n);
-            if let Some(live) = live.as_ref().filter(|_| is_live)
-                && file::is_only_set_aside(live, state)?
-            {
-                continue;
-            }
-            found.push((path, live.and_then(|live| live.sibling(name).ok())));
+    for Own { path, target, n, .. } in own_files(archive, session, state) {
+        if n.is_some() {
+            elsewhere.append(&mut unplaced.of(session.format, &path));
         }
-        elsewhere.append(&mut unplaced.of(session.format, &file.path));
+        let path = fresh_path(&path);
+        met.insert(path.clone());
+        let target = target.ok();
+        if is_gone(&path) {
+            continue;
+        }
+        if let Some(live) = target.as_ref().filter(|_| n.is_some() && n == state.live)
+            && file::is_only_set_aside(live, state)?
+        {
+            continue;
+        }
+        found.push((path, target));
     }
     for path in elsewhere.difference(&met) {
         found.push((path.clone(), target(archive, session, path)));

@@ -37,12 +37,11 @@ pub(super) fn by_operations(db: &Connection, session: SessionKey) -> Result<Cove
 pub(super) fn file_by_operations(
     db: &Connection,
     session: SessionKey,
-    (operation, at): (OperationNumber, u64),
+    file: (OperationNumber, u64),
 ) -> Result<Option<Digest>, StoreError> {
     let facts = facts(db, session)?;
     let mut files = facts.iter().flat_map(|facts| &facts.covered_files);
-    let file = files.rfind(|one| (one.operation, one.at) == (operation, at));
-    Ok(file.map(|one| one.digest))
+    Ok(files.rfind(|one| (one.operation, one.at) == file).map(|one| one.digest))
 }
 
 /// Returns the digest of an operation's runs out of which unfinished lines were taken, as the session's operations have it.
