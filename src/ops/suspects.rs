@@ -20,12 +20,12 @@ use crate::{
     model::{EntryId, EntryNumber, FileNumber, Kind, OperationNumber},
     ops::{
         OpsError,
-        given::each_given,
         members::{Member, members, or_named, places_of},
+        parts::{Part, parts},
         several::{Readers, in_order},
     },
     report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
-    secrets::{Allowed, Found, Rules},
+    secrets::{Allowed, Found, Masking, Masks, Rules},
     session::{Session, Stand},
     store::{SessionFilter, Sieve, Store, StoreError},
     sync::Archive,
@@ -73,14 +73,7 @@ enum At {
     Given(OperationNumber),
 }
 
-/// A part of what is looked through in a session.
-enum Part {
-    Entries(Range<EntryNumber>),
-    /// What is kept next to its entries.
-    Rest,
-}
-
-/// What was found in a part.
+/// What was found in a piece of a session.
 #[derive(Default)]
 struct Answer {
     found: Vec<Find>,
@@ -148,7 +141,7 @@ struct Known {
 }
 
 /// Looks for secrets, and tells where they stand; `step` is told of each part of the work, and of all parts, when it is done.
-pub(crate) fn secrets(
+pub fn audit_secrets(
     archive: &Archive,
     suspects: &Suspects,
     step: &mut dyn FnMut(u64, u64),
@@ -158,12 +151,30 @@ pub(crate) fn secrets(
 }
 
 /// Returns the secrets themselves, for what takes them out.
-pub(crate) fn suspects(archive: &Archive, suspects: &Suspects) -> Result<Vec<Suspect>, OpsError> {
+pub(super) fn suspects(archive: &Archive, suspects: &Suspects) -> Result<Vec<Suspect>, OpsError> {
     let findings = find(archive, suspects, &mut |_, _| ())?;
     Ok(tell(archive, suspects, findings)?.1)
 }
 
-/// Looks through all parts of all sessions.
+/// Returns masks for a document of a session: what is found anywhere in the session is masked wherever it is.
+pub fn masking(archive: &Archive, session: &Session, masks: Masks) -> Result<Masking, OpsError> {
+    let found = match &masks.secrets {
+        Some(allowed) => {
+            let (session, allowed) = (Some(session.clone()), allowed.clone());
+            suspects(archive, &Suspects { session, allowed, ..Suspects::default() })?
+        }
+        None => Vec::new(),
+    };
+    let known = found.into_iter().map(|Suspect { rule, secret }| (secret, rule)).collect();
+    Ok(Masking::new(masks, known))
+}
+
+/// Returns the names of all rules.
+pub fn secret_rules() -> Vec<&'static str> {
+    Rules::get().names().collect()
+}
+
+/// Looks through all sessions, in pieces: some entries of one, or with no range, what is kept next to them.
 fn find(
     archive: &Archive,
     suspects: &Suspects,
@@ -174,96 +185,75 @@ fn find(
     let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
     let sessions = (&all, suspects.session.as_ref().map(std::slice::from_ref));
-    let damaged = &mut findings.told.unread;
-    findings.members = members(archive, sessions, None, damaged)?;
-    let members = std::mem::take(&mut findings.members);
-    let mut pieces: Vec<(usize, Part)> = Vec::new();
+    let members = members(archive, sessions, None, &mut findings.told.unread)?;
+    let mut pieces: Vec<(usize, &Member, Option<Range<EntryNumber>>)> = Vec::new();
     for (n, member) in members.iter().enumerate() {
         let ranges = EntryNumber::batches(EntryNumber::FIRST..member.held, PIECE);
-        pieces.extend(ranges.map(|range| (n, Part::Entries(range))));
-        pieces.push((n, Part::Rest));
+        pieces.extend(ranges.map(Some).chain([None]).map(|range| (n, member, range)));
     }
     let sieve = Sieve::new([|bytes: &[u8]| Rules::get().first(bytes)]);
-    let work = |store: &dyn Store, n: usize| match pieces.get(n) {
-        Some((n, part)) => members.get(*n).map_or_else(
-            || Ok(Answer::default()),
-            |member| look(store, &member.session, part, &sieve),
-        ),
-        None => Ok(Answer::default()),
+    let work = |store: &dyn Store, n: usize| {
+        let piece = pieces.get(n);
+        piece.map(|(_, member, range)| look(store, &member.session, range.as_ref(), &sieve))
     };
-    let (mut n, mut failed) = (0, None);
-    let all = pieces.len() as u64;
+    let mut answers = Vec::new();
     held.in_order(pieces.len(), &work, &mut |answer| {
-        let member = pieces.get(n).map(|(member, _)| *member).unwrap_or_default();
-        n += 1;
-        match answer {
-            Ok(answer) => findings.take(suspects, member, answer),
-            Err(error) => {
-                let told = &mut findings.told;
-                failed = failed.take().or(damaged_session(told, members.get(member), error));
-            }
-        }
-        step(n as u64, all);
+        answers.extend(answer);
+        step(answers.len() as u64, pieces.len() as u64);
     });
+    for ((n, member, _), answer) in pieces.iter().zip(answers) {
+        let mut damaged = Vec::new();
+        if let Some(answer) = or_named(answer, &member.session, &mut damaged)? {
+            findings.take(suspects, *n, answer);
+        }
+        UnreadSession::add(damaged, &mut findings.told.unread);
+    }
     for (n, member) in members.iter().enumerate().filter(|(_, member)| member.is_grown) {
         let end = archive.store().state(member.session.key)?.next_entry();
-        let part = Part::Entries(member.held..end);
-        let answer = look(archive.store(), &member.session, &part, &sieve)?;
-        findings.take(suspects, n, answer);
+        let grown = member.held..end;
+        findings.take(suspects, n, look(archive.store(), &member.session, Some(&grown), &sieve)?);
     }
     findings.told.sessions = members.len() as u64;
-    drop(pieces);
     findings.members = members;
-    failed.map_or(Ok(findings), Err)
+    Ok(findings)
 }
 
-/// Names a session that cannot be read; any other failure is returned.
-fn damaged_session(
-    told: &mut Secrets,
-    member: Option<&Member>,
-    error: OpsError,
-) -> Option<OpsError> {
-    let (OpsError::Store(damage @ StoreError::Corrupt { .. }), Some(member)) = (&error, member)
-    else {
-        return Some(error);
-    };
-    let damaged = UnreadSession::of(member.session.name.clone(), damage);
-    UnreadSession::add(vec![damaged], &mut told.unread);
-    None
-}
-
-/// Looks through a part of a session.
+/// Looks through entries of a session, or through its other parts.
 fn look(
     store: &dyn Store,
     session: &Session,
-    part: &Part,
+    entries: Option<&Range<EntryNumber>>,
     sieve: &Sieve,
 ) -> Result<Answer, OpsError> {
     let mut answer = Answer::default();
-    match part {
-        Part::Entries(range) if range.is_empty() => {}
-        Part::Entries(range) => {
+    if let Some(range) = entries {
+        if !range.is_empty() {
             store.sift(session.key, range.clone(), sieve, &mut |entry, line| match line {
                 Ok(line) => answer.found.extend(Find::all(&line, At::Entry(entry))),
                 Err(_) => answer.damaged += 1,
             })?;
         }
-        Part::Rest => {
-            let state = store.state(session.key)?;
-            for (file, (operation, at, _)) in &state.sidecars {
-                let bytes = store.kept(session.key, *operation, *at)?;
-                answer.found.extend(Find::all(&bytes, At::Kept(*file)));
-            }
-            for (operation, run) in store.growths(session.key, OperationNumber::ALL)? {
+        return Ok(answer);
+    }
+    let state = store.state(session.key)?;
+    for (file, (operation, at, _)) in &state.sidecars {
+        let bytes = store.kept(session.key, *operation, *at)?;
+        answer.found.extend(Find::all(&bytes, At::Kept(*file)));
+    }
+    for part in parts(store, session, &state)? {
+        match part {
+            // Of a file, what it holds now is looked at.
+            Part::Kept(_) => {}
+            Part::Read(operation, run) => {
                 let Some(line) = run.unfinished() else { continue };
                 let is_cut =
                     |secret: &str| secret.len() < WHOLE && line.ends_with(secret.as_bytes());
                 let found = Find::all(line, At::Unfinished(operation));
                 answer.found.extend(found.filter(|one| !is_cut(&one.found.secret)));
             }
-            each_given(store, session, &state, &mut |operation, words| {
+            Part::Given(operation, words) => {
                 answer.found.extend(Find::all(words.text.as_bytes(), At::Given(operation)));
-            })?;
+            }
         }
     }
     Ok(answer)
@@ -355,28 +345,20 @@ fn stand(
 ) -> Result<BTreeMap<usize, Standing>, OpsError> {
     let asked: Vec<(usize, &Member, &Vec<EntryNumber>)> =
         entries.iter().filter_map(|(n, all)| Some((*n, members.get(*n)?, all))).collect();
-    let work = |store: &dyn Store, n: usize| match asked.get(n) {
-        Some((_, member, all)) if !member.is_grown => standing(store, member, all).map(Some),
-        _ => Ok(None),
+    // A thread does not see what a live file holds beyond the store.
+    let work = |store: &dyn Store, n: usize| {
+        let (_, member, all) = asked.get(n).filter(|(_, member, _)| !member.is_grown)?;
+        Some(standing(store, member, all))
     };
-    let (mut found, mut failed, mut n) = (BTreeMap::new(), None, 0);
-    in_order(archive.store(), asked.len(), &work, &mut |answer| {
-        let Some((member, asked, all)) = asked.get(n) else { return };
-        n += 1;
-        let answer = match answer {
-            Ok(None) => standing(archive.store(), asked, all),
-            Ok(Some(standing)) => Ok(standing),
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok((standing, damaged)) => {
-                UnreadSession::add(damaged, &mut told.unread);
-                found.insert(*member, standing);
-            }
-            Err(error) => failed = failed.take().or(Some(error)),
-        }
-    });
-    failed.map_or(Ok(found), Err)
+    let (mut answers, mut found) = (Vec::new(), BTreeMap::new());
+    in_order(archive.store(), asked.len(), &work, &mut |answer| answers.push(answer));
+    for ((n, member, all), answer) in asked.into_iter().zip(answers) {
+        let answer = answer.unwrap_or_else(|| standing(archive.store(), member, all));
+        let (standing, damaged) = answer?;
+        UnreadSession::add(damaged, &mut told.unread);
+        found.insert(n, standing);
+    }
+    Ok(found)
 }
 
 fn standing(

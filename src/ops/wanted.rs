@@ -12,14 +12,16 @@ use std::{
 use crate::{
     cover::{SHORTEST, Secret, Secrets, cover_all, cover_texts, said},
     json::Raw,
-    model::{Block, EntryNumber, FileNumber, Kind, LineId, Message, OperationNumber, State, line},
+    model::{
+        Block, EntryNumber, GenerationNumber, Kind, LineId, Message, OperationNumber, Run, State,
+        line,
+    },
     ops::{
         OpsError,
-        given::each_given,
         members::family,
+        parts::{KeptWhole, Part, parts},
         several::in_order,
         suspects::{Suspect, Suspects, suspects},
-        unfinished::{is_current, unfinished_lines},
     },
     session::{Session, SessionError, Target, lines, origins},
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
@@ -122,12 +124,19 @@ impl Search {
                 }
                 for session in family(store, session)? {
                     let state = store.state(session.key)?;
-                    each_kept(store, &session, &state, &mut |kept| {
-                        if !kept.is_packed {
-                            whole.entry(LineId::of(&kept.bytes)).or_insert(kept.form);
-                        }
-                        Ok(())
-                    })?;
+                    for part in parts(store, &session, &state)? {
+                        let Part::Kept(KeptWhole { file, at, is_packed: false }) = part else {
+                            continue;
+                        };
+                        let bytes = store.kept(session.key, at.0, at.1)?;
+                        let place = file.and_then(|n| state.file(n));
+                        let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
+                        let is_state = path.is_some_and(|path| session.format.is_state(path));
+                        // What has a name as a record does may be one of a session.
+                        let is_record = is_state || name_of(&bytes).is_some();
+                        let form = if is_record { Form::Record } else { Form::Other };
+                        whole.entry(LineId::of(&bytes)).or_insert(form);
+                    }
                 }
             }
         }
@@ -164,17 +173,15 @@ impl Search {
         let sessions = archive.every()?;
         let has_it = |session: &Session| self.secrets.is_in(session.name.id.as_bytes());
         let names_session = self.whole.is_empty() && sessions.iter().any(has_it);
-        let work = |store: &dyn Store, n: usize| match sessions.get(n) {
-            Some(session) => self.look(store, session, names_session).map(Some),
-            None => Ok(None),
+        let work = |store: &dyn Store, n: usize| {
+            let session = sessions.get(n)?;
+            Some(self.look(store, session, names_session))
         };
-        let (mut found, mut failed) = (Vec::new(), None);
-        in_order(archive.store(), sessions.len(), &work, &mut |looked| match looked {
-            Ok(redaction) => found.extend(redaction),
-            Err(error) => failed = failed.take().or(Some(error)),
-        });
-        found.retain(|one: &Redaction| !one.is_nothing() || !one.fixed.is_empty());
-        failed.map_or(Ok(found), |error: OpsError| Err(error))
+        let mut looked = Vec::new();
+        in_order(archive.store(), sessions.len(), &work, &mut |found| looked.extend(found));
+        let mut found = looked.into_iter().collect::<Result<Vec<Redaction>, OpsError>>()?;
+        found.retain(|one| !one.is_nothing() || !one.fixed.is_empty());
+        Ok(found)
     }
 
     /// Looks through a session. What is looked for may be a part of a session's id, which records of any session have.
@@ -219,69 +226,74 @@ impl Search {
             [entry] => Some(format!("the key fields of entry {entry}")),
             all => Some(format!("the key fields of {} entries", all.len())),
         });
-        let words = self.words(store, session, &state)?;
-        let kept = self.kept(store, session, &state)?;
-        let unfinished = self.unfinished(store, session, &state)?;
+        let (mut words, mut kept, mut unfinished) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts(store, session, &state)? {
+            match part {
+                Part::Kept(one) => kept.extend(self.kept(store, session, &one)?),
+                Part::Read(operation, run) => {
+                    self.read(session, &state, operation, run, &mut unfinished);
+                }
+                Part::Given(operation, given) => {
+                    let is_whole = self.sessions.contains(&session.key);
+                    if is_whole || self.secrets.is_in(given.text.as_bytes()) {
+                        let digest = given.digest();
+                        words.push(TakenOut { session: session.key, operation, digest });
+                    }
+                }
+            }
+        }
+        unfinished.retain(|one: &Unfinished| !one.lines.is_empty());
         Ok(Redaction { session: session.clone(), lines, rules, words, kept, unfinished, fixed })
     }
 
-    /// Returns the files of a session that are kept whole and have it.
+    /// Returns what is to replace a file that is kept whole, if it has it.
     fn kept(
         &self,
         store: &dyn Store,
         session: &Session,
-        state: &State,
-    ) -> Result<Vec<Kept>, OpsError> {
-        let mut all = Vec::new();
-        each_kept(store, session, state, &mut |OneKept { file, at, bytes, is_packed, .. }| {
-            let covered = if is_packed {
-                let mut cover = |line: &[u8]| {
-                    let is_line = Raw::object(line).is_some();
-                    let goes = !is_line && self.takes_unfinished(session, line.trim_ascii());
-                    let blank = goes.then(|| vec![b' '; line.len()]);
-                    blank.or_else(|| self.cover(session, line).0)
-                };
-                sync::cover_packed(&bytes, &mut cover).map_err(|error| {
-                    StoreError::corrupt(session.name.id.clone(), error.to_string())
-                })?
-            } else {
-                self.cover(session, &bytes).0
+        &KeptWhole { file, at, is_packed }: &KeptWhole,
+    ) -> Result<Option<Kept>, OpsError> {
+        let bytes = store.kept(session.key, at.0, at.1)?;
+        let covered = if is_packed {
+            let mut cover = |line: &[u8]| {
+                let is_line = Raw::object(line).is_some();
+                let goes = !is_line && self.takes_unfinished(session, line.trim_ascii());
+                let blank = goes.then(|| vec![b' '; line.len()]);
+                blank.or_else(|| self.cover(session, line).0)
             };
-            if let Some(bytes) = covered.filter(|covered| *covered != bytes) {
-                all.push(Kept { file, at, bytes });
-            }
-            Ok(())
-        })?;
-        Ok(all)
+            sync::cover_packed(&bytes, &mut cover)
+                .map_err(|error| StoreError::corrupt(session.name.id.clone(), error.to_string()))?
+        } else {
+            self.cover(session, &bytes).0
+        };
+        let covered = covered.filter(|covered| *covered != bytes);
+        Ok(covered.map(|bytes| Kept { file, at, bytes }))
     }
 
-    /// Returns the operations of a session that read unfinished lines which have it, or are the beginnings of such lines.
-    fn unfinished(
+    /// Adds a run to those of its operation, without its unfinished line if that has it, or is the beginning of such a line.
+    fn read(
         &self,
-        store: &dyn Store,
         session: &Session,
         state: &State,
-    ) -> Result<Vec<Unfinished>, StoreError> {
-        let mut all: Vec<Unfinished> = Vec::new();
-        for (operation, mut run) in store.growths(session.key, OperationNumber::ALL)? {
-            let goes = |line: &&[u8]| {
-                let is_begun = !is_current(state, &run) && self.begun.contains(*line);
-                is_begun || self.takes_unfinished(session, line)
-            };
-            let line = run.unfinished().filter(goes).map(LineId::of);
-            if line.is_some() {
-                run.tail.clear();
-            }
-            if all.last().is_none_or(|last| last.operation != operation) {
-                all.push(Unfinished { operation, runs: Vec::new(), lines: Vec::new() });
-            }
-            if let Some(last) = all.last_mut() {
-                last.runs.push(run);
-                last.lines.extend(line);
-            }
+        operation: OperationNumber,
+        mut run: Run,
+        all: &mut Vec<Unfinished>,
+    ) {
+        let goes = |line: &&[u8]| {
+            let is_begun = !is_current(state, &run) && self.begun.contains(*line);
+            is_begun || self.takes_unfinished(session, line)
+        };
+        let line = run.unfinished().filter(goes).map(LineId::of);
+        if line.is_some() {
+            run.tail.clear();
         }
-        all.retain(|one| !one.lines.is_empty());
-        Ok(all)
+        if all.last().is_none_or(|last| last.operation != operation) {
+            all.push(Unfinished { operation, runs: Vec::new(), lines: Vec::new() });
+        }
+        if let Some(last) = all.last_mut() {
+            last.runs.push(run);
+            last.lines.extend(line);
+        }
     }
 
     /// Returns whether an unfinished line of a session goes: it is of one that goes whole, has what is looked for, or ends within it.
@@ -336,60 +348,26 @@ impl Search {
         let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
         (covered, Some(rules).filter(|rules| !rules.is_empty()))
     }
-
-    /// Returns the words of persons in a session's operations that have it.
-    fn words(
-        &self,
-        store: &dyn Store,
-        session: &Session,
-        state: &State,
-    ) -> Result<Vec<TakenOut>, StoreError> {
-        let is_whole = self.sessions.contains(&session.key);
-        let mut found = Vec::new();
-        each_given(store, session, state, &mut |operation, words| {
-            if is_whole || self.secrets.is_in(words.text.as_bytes()) {
-                found.push(TakenOut { session: session.key, operation, digest: words.digest() });
-            }
-        })?;
-        Ok(found)
-    }
 }
 
-/// A file that an operation keeps.
-struct OneKept {
-    file: Option<FileNumber>,
-    at: (OperationNumber, u64),
-    bytes: Vec<u8>,
-    /// Whether it is a file of the session that was compressed.
-    is_packed: bool,
-    /// How it is covered if it goes whole.
-    form: Form,
-}
-
-/// Hands over the files of a session that are kept whole.
-fn each_kept(
-    store: &dyn Store,
-    session: &Session,
-    state: &State,
-    see: &mut dyn FnMut(OneKept) -> Result<(), OpsError>,
-) -> Result<(), OpsError> {
-    let all = OperationNumber::FIRST..state.next_operation();
-    for operation in store.operations(session.key, all)? {
-        let facts = &operation.facts;
-        let packed = facts.containers.iter().map(|one| (true, state.file_of(one.generation)));
-        let plain = facts.sidecars.iter().map(|one| (false, Some(one.file)));
-        for (n, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
-            let bytes = store.kept(session.key, operation.n, n)?;
-            let place = file.and_then(|n| state.file(n));
-            let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
-            let is_state = path.is_some_and(|path| session.format.is_state(path));
-            // What has a name as a record does may be one of a session.
-            let is_record = is_state || name_of(&bytes).is_some();
-            let form = if is_record { Form::Record } else { Form::Other };
-            see(OneKept { file, at: (operation.n, n), bytes, is_packed, form })?;
+/// Returns the unfinished lines that were read of any session.
+fn unfinished_lines(archive: &Archive) -> Result<BTreeSet<Vec<u8>>, OpsError> {
+    let mut lines = BTreeSet::new();
+    for session in archive.every()? {
+        for (_, run) in archive.store().growths(session.key, OperationNumber::ALL)? {
+            lines.extend(run.unfinished().map(<[u8]>::to_vec));
         }
     }
-    Ok(())
+    Ok(lines)
+}
+
+/// Returns whether a run is the end of what its file holds now: its unfinished line is the beginning of none that is finished.
+fn is_current(state: &State, run: &Run) -> bool {
+    let is_later = |generation: GenerationNumber| {
+        let file = state.file_of(run.generation);
+        generation > run.generation && file.is_some() && state.file_of(generation) == file
+    };
+    state.ends.get(&run.generation) == Some(run) && !state.next_generation().earlier().any(is_later)
 }
 
 /// Returns what lets those lines through that may have any of these secrets: of one that goes as a whole nothing is known by which
@@ -399,7 +377,7 @@ fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
         Some(needles) => {
             Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
         }
-        None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
+        None => Sieve::open(),
     }
 }
 
