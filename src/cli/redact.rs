@@ -329,14 +329,12 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
     let ids: Vec<&str> = sessions.iter().map(|one| one.session.as_str()).collect();
     for (one, id) in sessions.iter().zip(short_ids(&ids)).take(LISTED) {
+        let title = one.title.as_deref().map(|it| titled(Some(it))).unwrap_or_default();
         table.row([
             Cell::new(Label::Id, &id),
             Cell::new(Label::Plain, &counted(one.lines, "line", "lines")),
             Cell::new(Label::Dim, &one.format),
-            Cell::new(
-                Label::Plain,
-                &one.title.as_deref().map(|it| titled(Some(it))).unwrap_or_default(),
-            ),
+            Cell::new(Label::Plain, &title),
         ]);
     }
     context.show(&table)?;
@@ -344,32 +342,22 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     if more > 0 {
         context.say(&format!("and {}", counted(more as u64, "more session", "more sessions")))?;
     }
-    for path in &plan.files {
+    let files = plan.files.iter().map(|path| (path, " also contains the text"));
+    let aside = ", a damaged store that was set aside, will also be deleted";
+    for (path, what) in files.chain(plan.deleted.iter().map(|path| (path, aside))) {
         let path = context.env.homely(path);
-        context.say(&format!("{path} also contains the text"))?;
+        context.say(&format!("{path}{what}"))?;
     }
-    for path in &plan.deleted {
-        let path = context.env.homely(path);
-        context
-            .say(&format!("{path}, a damaged store that was set aside, will also be deleted"))?;
-    }
-    if plan.notes > 0 {
-        let notes = counted(
-            plan.notes,
-            "of your notes or names also contains",
-            "of your notes and names also contain",
-        );
-        context.say(&format!("{notes} the text"))?;
+    let one = "of your notes or names also contains";
+    let notes = counted(plan.notes, one, "of your notes and names also contain");
+    let one = "unfinished line also contains";
+    let unfinished = counted(plan.unfinished, one, "unfinished lines also contain");
+    for (n, what) in [(plan.notes, notes), (plan.unfinished, unfinished)] {
+        if n > 0 {
+            context.say(&format!("{what} the text"))?;
+        }
     }
     warn_of_fixed(context, plan);
-    if plan.unfinished > 0 {
-        let lines = counted(
-            plan.unfinished,
-            "unfinished line also contains",
-            "unfinished lines also contain",
-        );
-        context.say(&format!("{lines} the text"))?;
-    }
     Ok(())
 }
 

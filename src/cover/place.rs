@@ -74,12 +74,11 @@ pub(super) fn untelling(line: &[u8], frame: &Frame) -> Option<Vec<Range<usize>>>
     Some(telling.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
 }
 
-/// Returns a line with these places written over, if that changes it. Those that overlap are one.
+/// Returns a line with these places written over, which are in order, if that changes it. Those that overlap are one.
 pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
     if places.is_empty() {
         return None;
     }
-    places.sort_by_key(Place::order);
     places.dedup_by(|next, last| {
         let is_one = next.filling == last.filling && next.range.start < last.range.end;
         if is_one {
