@@ -17,7 +17,7 @@ use crate::{
     json::Frame,
     live,
     session::Session,
-    sync::{Archive, Found, SyncError, gone::is_gone, purge::Purged},
+    sync::{Archive, Found, SyncError, gone::is_gone, purge::Purged, remainders::own_files},
 };
 
 /// How many bytes of a file are searched at once, and the rest of the last line.
@@ -40,12 +40,10 @@ pub(super) fn search(
 ) -> Result<(), SyncError> {
     let secrets = found.secrets;
     let mut files = Files::of(folders);
-    let (mut own, mut asides) = (BTreeMap::new(), BTreeSet::new());
+    let mut own = BTreeMap::new();
     for session in sessions {
-        let state = archive.store().state(session.key)?;
-        let paths = state.files.iter().filter_map(|place| archive.path_of(place));
-        own.extend(paths.map(|path| (path, session.key)));
-        asides.extend(state.rotations.into_iter().map(|(_, rotation)| rotation.aside));
+        let files = own_files(archive, session, &archive.store().state(session.key)?);
+        own.extend(files.into_iter().map(|own| (own.path, session.key)));
     }
     let named = sessions.iter().filter(|_| found.has_whole);
     let ids = named.filter_map(|session| Secret::new(&session.name.id, &Frame::NONE));
@@ -53,7 +51,6 @@ pub(super) fn search(
     purged.unseen.append(&mut files.unseen);
     files.all.extend(own.keys().cloned());
     for path in files.all {
-        let name = path.file_name().unwrap_or_default();
         let others = archive.store().files(&archive.place_of(&path))?;
         let known = own.get(&path).or(others.first().map(|(session, ..)| session)).copied();
         if let Some(session) = known {
@@ -64,7 +61,7 @@ pub(super) fn search(
                     purged.left.push((session, path));
                 }
             }
-        } else if !live::is_fresh(name) && !asides.contains(name.as_bytes()) {
+        } else if !path.file_name().is_some_and(live::is_fresh) {
             let is_named = both.iter().any(|any| any.is_in(path.as_os_str().as_bytes()));
             match has_any(&path, &both) {
                 Ok(has_any) if !is_named && !has_any => {}
