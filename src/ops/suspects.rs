@@ -196,17 +196,19 @@ fn find(
         let piece = pieces.get(n);
         piece.map(|(_, member, range)| look(store, &member.session, range.as_ref(), &sieve))
     };
-    let mut answers = Vec::new();
+    let (mut ahead, mut failed) = (pieces.iter(), None);
     held.in_order(pieces.len(), &work, &mut |answer| {
-        answers.extend(answer);
-        step(answers.len() as u64, pieces.len() as u64);
-    });
-    for ((n, member, _), answer) in pieces.iter().zip(answers) {
+        let Some(((n, member, _), answer)) = ahead.next().zip(answer) else { return };
         let mut damaged = Vec::new();
-        if let Some(answer) = or_named(answer, &member.session, &mut damaged)? {
-            findings.take(suspects, *n, answer);
+        match or_named(answer, &member.session, &mut damaged) {
+            Ok(Some(answer)) => findings.take(suspects, *n, answer),
+            Ok(None) => UnreadSession::add(damaged, &mut findings.told.unread),
+            Err(error) => failed = failed.take().or(Some(error)),
         }
-        UnreadSession::add(damaged, &mut findings.told.unread);
+        step((pieces.len() - ahead.len()) as u64, pieces.len() as u64);
+    });
+    if let Some(error) = failed {
+        return Err(error);
     }
     for (n, member) in members.iter().enumerate().filter(|(_, member)| member.is_grown) {
         let end = archive.store().state(member.session.key)?.next_entry();

@@ -29,8 +29,7 @@ pub(super) fn by_state(db: &Connection, session: SessionKey) -> Result<Covered, 
 
 /// Returns the covered entries of a session, as its operations have them.
 pub(super) fn by_operations(db: &Connection, session: SessionKey) -> Result<Covered, StoreError> {
-    let facts = facts(db, session)?;
-    Ok(facts.iter().flat_map(|facts| gather(&facts.tombstones)).collect())
+    Ok(facts(db, session)?.flat_map(|facts| gather(&facts.tombstones)).collect())
 }
 
 /// Returns the digest of what replaces a file that an operation kept whole, as the session's operations have it.
@@ -39,8 +38,7 @@ pub(super) fn file_by_operations(
     session: SessionKey,
     file: (OperationNumber, u64),
 ) -> Result<Option<Digest>, StoreError> {
-    let facts = facts(db, session)?;
-    let mut files = facts.iter().flat_map(|facts| &facts.covered_files);
+    let mut files = facts(db, session)?.flat_map(|facts| facts.covered_files);
     Ok(files.rfind(|one| (one.operation, one.at) == file).map(|one| one.digest))
 }
 
@@ -50,17 +48,19 @@ pub(super) fn runs_by_operations(
     session: SessionKey,
     operation: OperationNumber,
 ) -> Result<Option<Digest>, StoreError> {
-    let facts = facts(db, session)?;
-    let mut runs = facts.iter().flat_map(|facts| &facts.covered_runs);
+    let mut runs = facts(db, session)?.flat_map(|facts| facts.covered_runs);
     Ok(runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest))
 }
 
 /// Returns the facts of a session's operations, in order. Operations that cannot be read are named where they are checked.
-fn facts(db: &Connection, session: SessionKey) -> Result<Vec<Facts>, StoreError> {
+fn facts(
+    db: &Connection,
+    session: SessionKey,
+) -> Result<impl DoubleEndedIterator<Item = Facts> + use<>, StoreError> {
     let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
     let records = collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))?.into_iter();
     let read = |record: Vec<u8>| Operation::read(&record, &mut Vec::new()).ok();
-    Ok(records.filter_map(read).map(|operation| operation.facts).collect())
+    Ok(records.filter_map(read).map(|operation| operation.facts))
 }
 
 fn gather(tombstones: &[Tombstone]) -> Covered {
