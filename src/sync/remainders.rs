@@ -1,5 +1,6 @@
-//! Remainders: the successors of files that a change which was cut short never put in their places, next to any file of a session,
-//! whether that is there or not. Where an agent goes on in another file, that of a file which no session knows, too.
+//! The files of a session, with those that were set aside next to them, and remainders: the successors that a change which was cut
+//! short never put in their places, next to any of these, whether that is there or not. Where an agent goes on in another file, that
+//! of a file which no session knows, too.
 //!
 //! Invariant: a successor for which a rotation waits is no remainder.
 
