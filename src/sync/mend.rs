@@ -28,7 +28,7 @@ use crate::{
     live::{self, Writable},
     model::{
         DATABASE, EntryId, LOG, LineId, MENDING, SHARED, STRAYS, SessionName, TRANSCRIPTS, WITNESS,
-        damaged_folder, is_damaged_folder,
+        damaged_folder,
     },
     report::Refilled,
     settings::Exclude,
@@ -36,6 +36,7 @@ use crate::{
     sync::{
         Here, NoPlace, SyncError,
         lock::{self, Waiting},
+        old_store::{clear, remove, remove_file, set_aside},
         rebuild::rebuild_all,
         sources,
     },
@@ -320,20 +321,6 @@ fn found_in(
     Ok(lines)
 }
 
-/// Returns the folders in which damaged stores are kept, and what a mending that was cut short made of one.
-pub(crate) fn set_aside(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(root)?.collect::<io::Result<Vec<_>>>()?.into_iter();
-    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
-    let is_one = |path: &PathBuf| {
-        let is_damaged = path.file_name().is_some_and(is_damaged_folder);
-        let is_unfinished = path.ends_with(MENDING) && is_there(&path.join(DATABASE));
-        (is_damaged || is_unfinished) && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
-    };
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
-    found.sort();
-    Ok(found)
-}
-
 /// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
 fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     let kept = (1..u32::MAX)
@@ -417,25 +404,5 @@ fn finish(root: &Path) -> io::Result<()> {
     match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         renamed => renamed.and_then(|()| disk::sync_folder(root)),
-    }
-}
-
-/// Removes a store that is in no use: its witness first, for one that is left alone of a fresh store is that of one which took its place.
-pub(super) fn clear(mending: &Path) -> io::Result<()> {
-    remove_file(&mending.join(WITNESS))?;
-    remove(mending)
-}
-
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
     }
 }

@@ -40,7 +40,7 @@ use crate::{
         file,
         gone::{self, is_gone},
         live_file::{length_of, live_file},
-        mend,
+        old_store,
         remainders::{self, Own, own_files},
         sources,
     },
@@ -129,8 +129,8 @@ pub(super) fn finish(
     let Some(root) = archive.root() else { return Ok(()) };
     WordIndex::remove(root)?;
     cover_files(archive, None, purged)?;
-    for path in mend::set_aside(root).map_err(SyncError::at(root))? {
-        mend::clear(&path).map_err(SyncError::at(&path))?;
+    for path in old_store::set_aside(root).map_err(SyncError::at(root))? {
+        old_store::clear(&path).map_err(SyncError::at(&path))?;
         purged.deleted.push(path);
     }
     if purged.is_in_log { Ok(()) } else { unmark(root, REDACTING) }
