@@ -7,15 +7,15 @@
 //! # An example
 //!
 //! ```
-//! use undertext::ops::{self, Archive, Handle, Layers, Machine, OpsError};
+//! use undertext::verbs::{self, Archive, Handle, Layers, Machine, OpsError};
 //! use undertext::store::Access;
 //! use undertext::wire::{Draft, Speaker};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
-//! let workspace = ops::workspace(folder.path());
+//! let workspace = verbs::workspace(folder.path());
 //! let mut archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
-//! let session = ops::new(&mut archive, &Layers::default(), &workspace)?.session;
+//! let session = verbs::new(&mut archive, &Layers::default(), &workspace)?.session;
 //!
 //! // A batch is one operation; each message of the user has a checkpoint before it.
 //! let said = [
@@ -23,25 +23,25 @@
 //!     Draft::Message(Speaker::Assistant, "A symbol is missing.".to_owned()),
 //!     Draft::Message(Speaker::User, "Then mend it.".to_owned()),
 //! ];
-//! let appended = ops::append(&mut archive, &session, &workspace, &said)?;
+//! let appended = verbs::append(&mut archive, &session, &workspace, &said)?;
 //! assert_eq!(appended.checkpoints, [0, 1]);
 //!
 //! // A checkpoint of one's own is where the session is.
-//! let marked = ops::checkpoint(&mut archive, &session, Some("before the mending"))?;
+//! let marked = verbs::checkpoint(&mut archive, &session, Some("before the mending"))?;
 //! assert_eq!(marked.checkpoint, 2);
 //!
 //! // Back to before the second message, with a note for the model; what was left has a name.
 //! let note = Some("The symbol is in libm.");
-//! let reverted = ops::revert(&mut archive, &session, &workspace, "1", note)?;
+//! let reverted = verbs::revert(&mut archive, &session, &workspace, "1", note)?;
 //! assert_eq!(reverted.left.as_deref(), Some("main.1"));
 //! let last = |archive: &Archive| -> Result<String, OpsError> {
-//!     let log = ops::log(archive.store(), &session, None, 1)?;
+//!     let log = verbs::log(archive.store(), &session, None, 1)?;
 //!     Ok(log.lines.iter().flat_map(|line| &line.messages).map(|message| message.text()).collect())
 //! };
 //! assert!(last(&archive)?.contains("libm"));
 //!
 //! // And forth again.
-//! ops::undo(&mut archive, &session, None)?;
+//! verbs::undo(&mut archive, &session, None)?;
 //! assert_eq!(last(&archive)?, "Then mend it.");
 //!
 //! // A program that stays open holds the session by a handle, which keeps the last messages in memory.
@@ -51,7 +51,7 @@
 //! assert_eq!(recent, ["Then mend it.", "Done."]);
 //!
 //! // Every hash is computed again.
-//! let verified = ops::verify(handle.archive(), Some(&session), &mut |_| ())?;
+//! let verified = verbs::verify(handle.archive(), Some(&session), &mut |_| ())?;
 //! assert_eq!((verified.entries, verified.damaged), (5, 0));
 //! # Ok(())
 //! # }
@@ -83,12 +83,12 @@
 //!
 //! - **Facts** ([`model::Facts`]) arrive with an operation and never change; its hash vouches for them.
 //! - **Bytes** are lines, addressed by their content ([`model::LineId`]); their packing may change.
-//! - **Derived** rows ([`model::Record`], [`model::Card`]) are functions of the other two, and [`ops::rebuild`] makes equal ones.
+//! - **Derived** rows ([`model::Record`], [`model::Card`]) are functions of the other two, and [`verbs::rebuild`] makes equal ones.
 //!
 //! # Code map
 //!
-//! Each folder may import those named behind the arrow, and a test holds this table. Another test holds that the files of a
-//! folder import each other in no circle.
+//! Each folder may import the ones after its arrow, and a test checks this table. Another test checks that the folders in one folder
+//! do not import each other in a circle.
 //!
 //! ```text
 //! json      a scanner of bytes, and edits in place      -> nothing
@@ -107,19 +107,25 @@
 //! search    what was said in any session, by its words  -> model json wire store session
 //! secrets   what looks like a secret in a text, masks   -> model json cover
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
-//! sync      files and store: all locks and transactions -> model json cover wire store session live disk report settings
-//! ops       verbs, a function each                      -> model json cover dag wire context store session search secrets sync live disk report settings
+//! archive   a store with its lock and its machine       -> model json wire store session live disk report settings
+//! files     session files, as an archive knows them     -> model json wire store session live disk report settings archive
+//! purge     redacted bytes go from everywhere           -> model wire store session live disk report archive files
+//! change    a session is changed, and its live file     -> model json wire store session live disk report archive files purge
+//! redaction bytes are taken out of sessions             -> model json cover store session live disk report archive files purge change
+//! intake    files and bundles come in                   -> model json wire store session live disk report archive files change
+//! mend      a damaged store is repaired                 -> model wire store session live disk report settings archive files change
+//! verbs     a function each                             -> all of these but trust and provider
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
-//! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`ops`]; the verb asks `sync`
+//! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`verbs`]; the verb asks `change`
 //! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
-//! is; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
+//! is; the verb answers with a plan, a value; `change` prepares the plan's goal, simulates a resume of it, commits the
 //! operation to the [`store`] and has [`live`] write the live file; the verb returns a [`report`], which `render`
 //! shows to people and programs read as JSON. Whoever reads, or wants a dry run, opens an archive as a preview: a store in memory is
 //! laid over the real one, so that what the live file holds beyond it, or a whole change, is seen there and ends with the
-//! value. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
+//! value. Reading goes through an [`verbs::View`], which is the [`wire::Graph`] that a
 //! [`wire::Format`] walks to find a path.
 //!
 //! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]), the feature
@@ -127,12 +133,12 @@
 //! program needs all.
 //!
 //! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
-//! `schema.sql`, [`store`], [`wire::Format`] and [`ops::append`].
+//! `schema.sql`, [`store`], [`wire::Format`] and [`verbs::append`].
 //!
 //! # Invariants
 //!
 //! Architecture invariant: nothing that the library returns or keeps comes from the clock, the time zone, chance or the
-//! environment, but for the values of an [`ops::Ambient`], which a caller passes in.
+//! environment, but for the values of an [`verbs::Ambient`], which a caller passes in.
 //!
 //! Architecture invariant: only [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!
@@ -155,8 +161,8 @@
 //! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only,
 //! without waiting, to a cap.
 //!
-//! Architecture invariant: only `sync` takes a lock or opens a transaction. One exception: [`live::Index`] takes the locks by which
-//! Codex says that it has a session loaded, and only when `sync` asks for it.
+//! Architecture invariant: only the rooms from `archive` to `mend` take a lock or open a transaction. One exception: [`live::Index`] takes the locks by which
+//! Codex says that it has a session loaded, and only when `change` asks for it.
 //!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
 //!
@@ -176,24 +182,30 @@
 //!
 //! Architecture invariant: no input makes a panic.
 
+mod archive;
+mod change;
 pub mod context;
 mod cover;
 pub mod dag;
 pub mod disk;
+mod files;
+mod intake;
 pub mod json;
 pub mod live;
+mod mend;
 #[cfg(test)]
 mod messages;
 pub mod model;
-pub mod ops;
 #[cfg(feature = "models")]
 pub mod provider;
+mod purge;
+mod redaction;
 pub mod report;
 mod search;
 mod secrets;
 mod session;
 pub mod settings;
 pub mod store;
-mod sync;
 pub mod trust;
+pub mod verbs;
 pub mod wire;

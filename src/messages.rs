@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::archive::{Misread, NoPlace, SyncError, Vain, Why};
 use crate::context::compact::CompactError;
 use crate::context::model::{Fault, ModelError};
 use crate::context::overflow::Figures;
@@ -16,13 +17,12 @@ use crate::context::window::Source;
 use crate::disk::Refusal;
 use crate::live::Denied;
 use crate::model::{CheckpointNumber, GenerationNumber, OperationNumber, SessionName};
-use crate::ops::OpsError;
 use crate::report::{Notice, Quirk};
 use crate::session::{Elsewhere, Gap, SessionError};
 use crate::settings::{Exclusion, SettingsError};
 use crate::store::{BundleError, StoreError};
-use crate::sync::{Misread, NoPlace, SyncError, Vain, Why};
 use crate::trust::Strange;
+use crate::verbs::OpsError;
 use crate::wire::jsonl::ReadError;
 
 /// Writes each variant of an enum; one that is not listed is a `match` that is not exhaustive.
@@ -180,7 +180,7 @@ fn sync(text: &mut String) {
     let [in_use, ..] = loaded();
     let gap = |gap| Elsewhere { file: told("b.jsonl"), ordinal: Some(3), gap };
     let held = |holder| E::Held { path: path(), holder, limit: Duration::from_secs(30) };
-    let process = |command: &str| Some(crate::sync::Holder { pid: 12, command: told(command) });
+    let process = |command: &str| Some(crate::archive::Holder { pid: 12, command: told(command) });
     let uncaught =
         |why| E::Uncaught { session: told("7c2a51de"), path: path(), why: Box::new(why) };
     let denied = |why| E::Denied { session: told("7c2a51de"), path: path(), why };

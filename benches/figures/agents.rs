@@ -14,9 +14,9 @@ use serde_json::Value;
 use undertext::{
     live::Writable,
     model::SessionName,
-    ops::{self, Archive, Machine},
     settings::Exclude,
     store::Access,
+    verbs::{self, Archive, Machine},
 };
 
 use crate::{
@@ -193,7 +193,7 @@ pub(crate) fn burst(arguments: &Arguments) {
     let mut writable = Writable::default();
     writable.folder("claude", &paths[0]);
     archive.set_writable(writable);
-    ops::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
+    verbs::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
     let line = |records: &[Value], round: usize| format!("{}\n", records[BEGUN + round]);
     let (mut round, mut again) = (0, 0);
     let ours = || {
@@ -204,7 +204,7 @@ pub(crate) fn burst(arguments: &Arguments) {
         }
         round += 1;
         timed(|| {
-            let summary = ops::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
+            let summary = verbs::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
             assert_eq!(summary.entries, sessions.len() as u64);
         })
     };
@@ -243,7 +243,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
 
 pub(crate) fn path(_: &Arguments) {
     let Some(corpus) = corpus() else { return };
-    let mut found = ops::sources(&[corpus], &Exclude::default(), &mut |_| ());
+    let mut found = verbs::sources(&[corpus], &Exclude::default(), &mut |_| ());
     found.sort_by_key(|source| source.bytes);
     let Some(largest) = found.last() else { return };
     let mut stores = imported(&largest.path);
@@ -260,7 +260,7 @@ pub(crate) fn path(_: &Arguments) {
     let session = archive.session(&largest.session).unwrap().unwrap();
     let took = median(51, || {
         timed(|| {
-            let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
+            let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
             assert!(!log.lines.is_empty());
         })
     });

@@ -16,7 +16,7 @@ use undertext::{
         window::Windows,
     },
     model::{Block, Message, Role, Timestamp},
-    ops::{self, Archive, Asked, Compacting, Session, Turning, Workspace},
+    verbs::{self, Archive, Asked, Compacting, Session, Turning, Workspace},
     wire::{Draft, Speaker},
 };
 
@@ -27,7 +27,7 @@ fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
     let roles = [Speaker::User, Speaker::Assistant];
     let said: Vec<Draft> =
         (0..messages).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
-    ops::append(archive, &session, &workspace, &said).unwrap();
+    verbs::append(archive, &session, &workspace, &said).unwrap();
     (session, workspace)
 }
 
@@ -87,9 +87,9 @@ pub(crate) fn store(_: &Arguments) {
                 ended.set(Some(std::time::Instant::now()));
             }
         };
-        ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit).unwrap();
+        verbs::compact(&mut archive, &session, &workspace, &wanted, &mut emit).unwrap();
         let time = ended.get().unwrap().elapsed();
-        ops::undo(&mut archive, &session, None).unwrap();
+        verbs::undo(&mut archive, &session, None).unwrap();
         time
     });
 }
@@ -134,7 +134,7 @@ pub(crate) fn turn(_: &Arguments) {
             steps: 1,
         };
         timed(|| {
-            ops::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut |_| ())
+            verbs::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut |_| ())
                 .unwrap();
         })
     });

@@ -43,8 +43,8 @@ use std::{
 
 use serde_json::{Value, json};
 use undertext::{
-    ops::{self, Archive, Layers, Machine, Session, Workspace},
     store::Access,
+    verbs::{self, Archive, Layers, Machine, Session, Workspace},
     wire::{Draft, Speaker},
 };
 
@@ -424,7 +424,7 @@ fn open(folder: &Path) -> Archive {
 
 fn begin(archive: &mut Archive) -> (Session, Workspace) {
     let workspace = Workspace { folder: "/w".into(), ..Workspace::default() };
-    let created = ops::new(archive, &Layers::default(), &workspace).unwrap();
+    let created = verbs::new(archive, &Layers::default(), &workspace).unwrap();
     (created.session, workspace)
 }
 
@@ -479,7 +479,7 @@ fn filled(archive: &mut Archive, count: usize, length: usize) -> (Session, Works
     for from in (0..count).step_by(1000) {
         let drafts: Vec<Draft> =
             (from..count.min(from + 1000)).map(|seed| message(seed, length)).collect();
-        ops::append(archive, &session, &workspace, &drafts).unwrap();
+        verbs::append(archive, &session, &workspace, &drafts).unwrap();
     }
     (session, workspace)
 }

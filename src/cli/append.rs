@@ -8,10 +8,10 @@ use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
-use undertext::ops::{
+use undertext::report::{Hint, Line, NewEntry};
+use undertext::verbs::{
     self, AppendedEntry, Archive, Compacted, Compacting, OpsError, Session, SyncError,
 };
-use undertext::report::{Hint, Line, NewEntry};
 use undertext::wire::{Draft, Speaker};
 
 use super::common::{counted, limit};
@@ -133,7 +133,7 @@ fn append(
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let appended = ops::append_cut(archive, session, &workspace, &batch.drafts, limit);
+    let appended = verbs::append_cut(archive, session, &workspace, &batch.drafts, limit);
     let is_read = args.jsonl.is_none();
     let appended = appended.map_err(|error| batch.locate(error, session, is_read))?;
     context.tell(&appended.notices);
@@ -185,7 +185,7 @@ fn compact_if_due(
     kit.warn(context, archive, session);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = context.workspace();
-    let done = ops::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;
+    let done = verbs::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;
     context.tell(&done.notices);
     Ok(done.operation.is_some().then_some(done))
 }

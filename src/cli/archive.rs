@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use undertext::live::Leftovers;
 use undertext::model::{DATABASE, SessionName};
-use undertext::ops::{
+use undertext::report::{Hint, Line, LiveState};
+use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
+use undertext::verbs::{
     self, Archive, Elsewhere, Having, Notice, Place, Session, SessionError, SyncError, Waiting,
     Workspace,
 };
-use undertext::report::{Hint, Line, LiveState};
-use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::wire;
 
 use super::Context;
@@ -116,7 +116,7 @@ impl Context {
         let root = self.root()?;
         let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
         let allowed = self.env.variable(ALLOW_NETWORK).is_some();
-        if !allowed && ops::place_of(existing) == Place::Network {
+        if !allowed && verbs::place_of(existing) == Place::Network {
             return Err(CommandError::user(anyhow!(
                 "{} is on a network file system, where a store is not safe",
                 root.display()
@@ -190,18 +190,18 @@ impl Context {
                 "the store's indexes are from an older version of undertext; the next change rebuilds them",
             );
         }
-        if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
+        if let Some(elsewhere) = verbs::elsewhere(&archive, &session)? {
             let words = self.elsewhere(&archive, &session, &elsewhere);
             self.output.warn(&format!("{words}; that history is not shown"));
         }
-        if let Ok(Some(path)) = ops::left_for(&archive, &session) {
+        if let Ok(Some(path)) = verbs::left_for(&archive, &session) {
             let name = shown(&path);
             self.output.warn(&format!("the agent continues in {name}, which is not shown"));
             if archive.root().is_some() {
                 self.output.hint(Line::new("import").with(&path).to("import that file"));
             }
         }
-        if let Ok(Some(path)) = ops::lost_file(&archive, &session) {
+        if let Ok(Some(path)) = verbs::lost_file(&archive, &session) {
             let path = self.env.homely(&path);
             self.output
                 .warn(&format!("{path} was deleted; this is the store's copy, which is complete"));
@@ -216,7 +216,7 @@ impl Context {
         // A live file that cannot be read hinders no reading of the store.
         let tip = archive.store().state(session.key);
         let followed = tip.map_err(SyncError::from);
-        let followed = followed.and_then(|tip| ops::live_state(archive, session, &tip));
+        let followed = followed.and_then(|tip| verbs::live_state(archive, session, &tip));
         followed.unwrap_or_else(|error| {
             let error = CommandError::from(error).in_one_line();
             let words =
@@ -271,7 +271,7 @@ impl Context {
         let found = if let Some(path) = self.file(wanted) {
             // A file is read as it is there, and nothing is imported for that.
             self.imports_new = false;
-            ops::peek(&path, self.env.ambient())?
+            verbs::peek(&path, self.env.ambient())?
         } else {
             let opened = self.open_reader().map_err(|error| match self.no_file(wanted) {
                 Some(none) if error.is_absence() => none,
@@ -283,8 +283,8 @@ impl Context {
             });
             let folder = wanted.filter(|wanted| !wanted.is_empty());
             let folder = folder.map(|folder| self.env.current_dir.join(folder));
-            match (stored, folder.and_then(|folder| ops::file_of_session(&folder))) {
-                (Err(_), Some(path)) => ops::peek(&path, self.env.ambient())?,
+            match (stored, folder.and_then(|folder| verbs::file_of_session(&folder))) {
+                (Err(_), Some(path)) => verbs::peek(&path, self.env.ambient())?,
                 (stored, _) => stored?,
             }
         };
@@ -301,8 +301,8 @@ impl Context {
         let found = if let Some(file) = self.file(wanted) {
             self.imports_new = false;
             let mut archive = self.open_writer()?;
-            ops::check_live(&archive, &file)?;
-            let (session, mut attached) = ops::take_up(&mut archive, &file)?;
+            verbs::check_live(&archive, &file)?;
+            let (session, mut attached) = verbs::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             // The change says it itself.
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
@@ -341,8 +341,8 @@ impl Context {
     ) -> Result<(Archive, Session), CommandError> {
         let Some(file) = self.file(wanted) else { return self.look(wanted) };
         let mut archive = self.open_preview()?;
-        ops::check_live(&archive, &file)?;
-        let (session, _) = ops::take_up(&mut archive, &file)?;
+        verbs::check_live(&archive, &file)?;
+        let (session, _) = verbs::take_up(&mut archive, &file)?;
         let found = (archive, session);
         self.name(wanted, &found)?;
         Ok(found)
@@ -366,7 +366,7 @@ impl Context {
         let (name, before) = self.begun.clone()?;
         let archive = self.open_reader().ok()?;
         let session = archive.session(&name).ok()??;
-        let newest = ops::operations(&archive, &session, 1).ok()?.shown.pop()?.operation;
+        let newest = verbs::operations(&archive, &session, 1).ok()?.shown.pop()?.operation;
         let command = newest.command.as_str();
         (newest.n.get() > before).then(|| {
             format!(
@@ -405,7 +405,7 @@ impl Context {
         archive: &Archive,
         session: &Session,
     ) -> Result<String, CommandError> {
-        let name = ops::short_name(archive.store(), session)?;
+        let name = verbs::short_name(archive.store(), session)?;
         let word = OsStr::new(&name);
         let is_free = !words::is_place_only(word) && self.file(Some(word)).is_none();
         Ok(if is_free { name } else { format!("{}:{}", session.name.format, session.name.id) })
@@ -473,7 +473,7 @@ impl Context {
     pub(crate) fn meant_by(&mut self, word: &OsStr) -> Option<(&'static str, OsString)> {
         let graph = || ("graph", word.to_owned());
         if let Some(path) = self.file(Some(word)) {
-            return ops::peek(&path, self.env.ambient()).ok().map(|_| graph());
+            return verbs::peek(&path, self.env.ambient()).ok().map(|_| graph());
         }
         if word.to_str().and_then(wire::by_name).is_some() {
             return Some(("sessions", word.to_owned()));
@@ -507,8 +507,8 @@ impl Context {
     ) -> Result<Session, SessionError> {
         // A session has no name that is not text.
         let text = wanted.map(|word| word.to_str().unwrap_or_default());
-        let found = ops::find_session(archive.store(), text, &self.env.current_dir);
-        match (found, text.and_then(ops::split_place)) {
+        let found = verbs::find_session(archive.store(), text, &self.env.current_dir);
+        match (found, text.and_then(verbs::split_place)) {
             (Err(SessionError::NoSession(_)), Some((session, _))) => {
                 self.lookup(archive, Some(OsStr::new(session)))
             }
@@ -538,10 +538,10 @@ impl Context {
             let Ok(session) = self.lookup(archive, None) else {
                 return error.hinted(Hint::sessions());
             };
-            let (n, place) = (word.to_owned(), ops::spelling(word));
+            let (n, place) = (word.to_owned(), verbs::spelling(word));
             let place = number.map_or(place, |n| format!("@{n}"));
-            let is_there = ops::find_place(archive.store(), &session, &place)
-                .is_ok_and(|at| ops::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
+            let is_there = verbs::find_place(archive.store(), &session, &place)
+                .is_ok_and(|at| verbs::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
                 ("operations" | "undo" | "redo", Some(_)) => Line::new("undo")
@@ -631,7 +631,7 @@ impl Context {
     ) -> Result<(), CommandError> {
         let path = self.env.current_dir.join(file);
         if archive.root().is_some() {
-            return Ok(ops::check_apart(archive, &path)?);
+            return Ok(verbs::check_apart(archive, &path)?);
         }
         let held = self.root().and_then(|root| self.reader(&root));
         let held = held.unwrap_or_else(|_| {
@@ -639,12 +639,12 @@ impl Context {
             none.set_writable(self.writable());
             none
         });
-        Ok(ops::check_apart(&held, &path)?)
+        Ok(verbs::check_apart(&held, &path)?)
     }
 
     /// Reads the workspace from the current folder.
     pub(crate) fn workspace(&self) -> Workspace {
-        ops::workspace(&self.env.current_dir)
+        verbs::workspace(&self.env.current_dir)
     }
 
     /// Tells the notices of a change.

@@ -1,7 +1,7 @@
 //! `attach`: makes the agent's file the live file of its session, or ends that.
 
-use undertext::ops::{self, OpsError, SyncError};
 use undertext::report::Hint;
+use undertext::verbs::{self, OpsError, SyncError};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -32,17 +32,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let file = context.file(wanted).filter(|_| !args.off);
     let (archive, session, attached) = if let Some(file) = file {
         let mut archive = context.open_writer()?;
-        let (session, attached) = ops::take_up(&mut archive, &file)?;
+        let (session, attached) = verbs::take_up(&mut archive, &file)?;
         context.point_at(&attached.path, &session)?;
         (archive, session, attached)
     } else {
         let (mut archive, session) = context.change(wanted)?;
         let attached = if args.off {
-            let detached = ops::detach(&mut archive, &session)?;
+            let detached = verbs::detach(&mut archive, &session)?;
             context.forget_file(&detached.path)?;
             detached
         } else {
-            ops::attach(&mut archive, &session, None).map_err(|error| {
+            verbs::attach(&mut archive, &session, None).map_err(|error| {
                 let has_none = matches!(error, OpsError::Sync(SyncError::Own(_)));
                 let error = CommandError::from(error);
                 if has_none { error.hinted(Hint::sessions()) } else { error }

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use undertext::context::loss::{Kind, Loss};
 use undertext::model::{CheckpointNumber, EntryNumber, Landmark, Resized};
-use undertext::ops::{self, Archive, Replaced, Session};
 use undertext::report::{Audit, Boundary, Changed, Line, Omitted, Uncovered};
+use undertext::verbs::{self, Archive, Replaced, Session};
 use undertext::wire::Earlier;
 
 use super::Context;
@@ -73,10 +73,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (archive, session) = context.look(args.about.wanted()?)?;
     if args.boundary {
-        let boundaries = ops::audit_boundaries(&archive, &session)?;
+        let boundaries = verbs::audit_boundaries(&archive, &session)?;
         return show_boundaries(context, &boundaries);
     }
-    let audit = ops::audit(&archive, &session)?;
+    let audit = verbs::audit(&archive, &session)?;
     if args.show {
         let exit = show_hidden(context, &archive, &session, &audit)?;
         let whole = context.tell_damaged(&audit.damaged)?;
@@ -106,7 +106,7 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
     }
     let (mut n, mut damaged) = (0, Vec::new());
     for session in archive.every()? {
-        let mut audit = ops::audit(&archive, &session)?;
+        let mut audit = verbs::audit(&archive, &session)?;
         damaged.append(&mut audit.damaged);
         if audit.replaced.is_empty() && audit.earlier.is_empty() {
             continue;
@@ -229,8 +229,8 @@ fn show_hidden(
         context.output.page()?;
     }
     for (nth, one) in hiding.into_iter().enumerate() {
-        let target = ops::find_place(archive.store(), session, &one.entry.to_string())?;
-        let hidden = ops::hidden(archive, session, &target)?;
+        let target = verbs::find_place(archive.store(), session, &one.entry.to_string())?;
+        let hidden = verbs::hidden(archive, session, &target)?;
         if context.json {
             for part in &hidden.texts {
                 context.answer(&Uncovered { hidden: &hidden, part, text: part.hidden() })?;

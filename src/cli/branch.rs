@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 
 use undertext::model::CheckpointNumber;
-use undertext::ops::{self, Archive, Session};
 use undertext::report::{Branched, Line, Report as _};
+use undertext::verbs::{self, Archive, Session};
 
 use super::common;
 use super::error::{CommandError, Exit};
@@ -67,8 +67,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(wanted)?;
-    let mut branches = ops::branches(&archive, &session)?;
-    let mut ends = ops::reverted_ends(&archive, &session)?;
+    let mut branches = verbs::branches(&archive, &session)?;
+    let mut ends = verbs::reverted_ends(&archive, &session)?;
     for listed in &mut branches {
         if let Some(end) = ends.iter().find(|end| end.branches.contains(&listed.branch)) {
             (listed.reverted, listed.after, listed.turns) = (true, end.after, Some(end.turns));
@@ -129,8 +129,8 @@ fn make(
     entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let target = entry.map(|entry| ops::find_place(archive.store(), &session, entry));
-    let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
+    let target = entry.map(|entry| verbs::find_place(archive.store(), &session, entry));
+    let made = verbs::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     let words = format!("Made branch {name} at {}", common::short(made.entry));
     tell(context, (&archive, &session), &made, &words)
 }
@@ -142,13 +142,13 @@ fn rename(
     new: &str,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let renamed = ops::rename_branch(&mut archive, &session, old, new)?;
+    let renamed = verbs::rename_branch(&mut archive, &session, old, new)?;
     tell(context, (&archive, &session), &renamed, &format!("Renamed {old} to {new}"))
 }
 
 fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let hidden = ops::hide_branch(&mut archive, &session, name)?;
+    let hidden = verbs::hide_branch(&mut archive, &session, name)?;
     let end = common::short(hidden.entry);
     tell(context, (&archive, &session), &hidden, &format!("Hid {name}, which ends at {end}"))
 }

@@ -1,9 +1,9 @@
 //! Candidates: the sessions that may be meant where a word means several, or where a folder has none, as a short list.
 
 use anyhow::anyhow;
-use undertext::ops::{Archive, SessionError};
 use undertext::report::Line;
 use undertext::store::{Listed, SessionFilter};
+use undertext::verbs::{Archive, SessionError};
 
 use super::Context;
 use super::common;

@@ -1,7 +1,7 @@
 //! `checkpoint`: gives the place where the session is a number.
 
-use undertext::ops;
 use undertext::report::Report as _;
+use undertext::verbs;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.wanted()?)?;
-    let marked = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
+    let marked = verbs::checkpoint(&mut archive, &session, args.message.as_deref())?;
     context.tell(&marked.notices);
     if context.answer_change((&archive, &session), &marked)? {
         return Ok(Exit::Yes);

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 
 use undertext::model::Text;
-use undertext::ops::{self, Spot};
 use undertext::report::Hint;
+use undertext::verbs::{self, Spot};
 
 use super::Context;
 use super::common;
@@ -48,12 +48,12 @@ pub(super) fn list(
     context.output.page()?;
     let now = context.env.ambient().now();
     let zone = context.env.zone;
-    let at = ops::standing_at(archive.store(), &session)?;
+    let at = verbs::standing_at(archive.store(), &session)?;
     let is_at = |n| at.is_some_and(|at| at.checkpoint() == n);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
-    ops::each_checkpoint(archive.store(), &session, wanted, |shown| {
+    verbs::each_checkpoint(archive.store(), &session, wanted, |shown| {
         is_any = true;
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {
@@ -62,7 +62,7 @@ pub(super) fn list(
         let checkpoint = &shown.checkpoint;
         let note = checkpoint.note.as_ref().map(Text::to_text);
         let said =
-            shown.words.as_ref().map(|text| ops::words(text).unwrap_or_else(|| text.clone()));
+            shown.words.as_ref().map(|text| verbs::words(text).unwrap_or_else(|| text.clone()));
         let (label, words) = match (&note, &shown.words) {
             (Some(note), _) => (Label::Note, note.trim()),
             (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),

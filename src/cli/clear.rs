@@ -1,7 +1,7 @@
 //! `clear`: goes back to before the first entry.
 
-use undertext::ops;
 use undertext::report::Cleared;
+use undertext::verbs;
 
 use super::Context;
 use super::common::Moving;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
-    let mut cleared = ops::clear(&mut archive, &session)?;
+    let mut cleared = verbs::clear(&mut archive, &session)?;
     context.measure(&archive, &session, &mut cleared.landing);
     tell_back(context, "at the start", (&archive, &session), &Cleared(&cleared), &cleared)
 }

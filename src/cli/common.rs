@@ -8,9 +8,9 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::{self, Card, EntryId};
-use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::report::{Changed, Line, Report};
 use undertext::store::Within;
+use undertext::verbs::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::wire;
 
 use super::Context;
@@ -302,7 +302,7 @@ impl Context {
         &self,
         (archive, session): (&Archive, &Session),
     ) -> Result<String, CommandError> {
-        let stem = ops::short_name(archive.store(), session)?.replace(['/', ':'], "-");
+        let stem = verbs::short_name(archive.store(), session)?.replace(['/', ':'], "-");
         let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
         let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
         let is_free = |name: &String| !self.env.current_dir.join(name).exists();

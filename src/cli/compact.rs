@@ -1,8 +1,8 @@
 //! `compact`: puts a summary in place of what was said, and keeps the rest.
 
 use undertext::context::event::Cause;
-use undertext::ops::Later;
 use undertext::report::Line;
+use undertext::verbs::Later;
 
 use super::common::{Delay, Writing};
 use super::error::{CommandError, Exit};

@@ -1,8 +1,8 @@
 //! A compaction as commands make it: what it would do, and what it did.
 
 use undertext::context::event::Cause;
-use undertext::ops::{self, Archive, Compacting, Part, Planned, Session};
 use undertext::report::Report as _;
+use undertext::verbs::{self, Archive, Compacting, Part, Planned, Session};
 
 use super::Context;
 use super::common::{capitalise, counted};
@@ -26,7 +26,7 @@ pub(crate) fn compact(
     let wanted = Compacting { cause, ..kit.compacting() };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let run = if cause == Cause::Auto { ops::compact_if_due } else { ops::compact };
+    let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
     let done = run(archive, session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     let is_done = done.nothing.is_none();
@@ -53,11 +53,11 @@ pub(crate) fn say_plan(
     let kit = context.kit(summing, &settings, archive, session)?;
     kit.warn(context, archive, session);
     let wanted = kit.compacting();
-    let plan = ops::plan_compaction(archive, session, &wanted)?;
+    let plan = verbs::plan_compaction(archive, session, &wanted)?;
     show_plan(context, &plan)?;
     if plan.parts.is_ok() && archive.is_preview() {
         let workspace = context.workspace();
-        ops::try_compaction(archive, session, &workspace, &wanted)?;
+        verbs::try_compaction(archive, session, &workspace, &wanted)?;
     }
     Ok(plan.parts.is_ok())
 }

@@ -17,8 +17,8 @@ use clap_complete::engine::{
     self, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use clap_complete::env::{EnvCompleter, Shells};
-use undertext::ops::{self, Archive, Session};
 use undertext::store::SessionFilter;
+use undertext::verbs::{self, Archive, Session};
 use undertext::wire::{self, discover};
 
 use super::env::Env;
@@ -97,7 +97,7 @@ pub(crate) fn among(all: impl IntoIterator<Item = &'static str>) -> ArgValueComp
 pub(crate) fn rules() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let word = word.to_str().unwrap_or_default();
-        let fit = ops::secret_rules().into_iter().filter(|rule| rule.starts_with(word));
+        let fit = verbs::secret_rules().into_iter().filter(|rule| rule.starts_with(word));
         fit.map(CompletionCandidate::new).collect()
     })
 }
@@ -328,11 +328,12 @@ impl Typed {
     /// Returns the newest checkpoints of the session that the line is about, its branches, and where it stands.
     fn places(mut self) -> Vec<CompletionCandidate> {
         let Some((archive, session)) = self.session() else { return Vec::new() };
-        let given = ops::newest_checkpoints(archive.store(), &session, OFFERED).unwrap_or_default();
+        let given =
+            verbs::newest_checkpoints(archive.store(), &session, OFFERED).unwrap_or_default();
         let checkpoints = given.iter().rev().filter_map(|shown| {
             let note = shown.checkpoint.note.as_ref().map(undertext::model::Text::to_text);
             let said = shown.words.as_deref();
-            let said = said.map(|text| ops::words(text).unwrap_or_else(|| text.to_owned()));
+            let said = said.map(|text| verbs::words(text).unwrap_or_else(|| text.to_owned()));
             let about = note.or(said).unwrap_or_default();
             self.offer(&format!("@{}", shown.checkpoint.n), beginning(&about))
         });

@@ -10,9 +10,9 @@ use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
 use undertext::model::{Block, EntryId, EntryNumber, Image, Role};
-use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
+use undertext::verbs::{self, Archive, Asked, Session};
 
 use super::common::{capitalise, count, counted, first_line, tokens};
 use super::error::{CommandError, Exit};
@@ -150,11 +150,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let at = args
         .at
         .as_deref()
-        .map(|at| ops::find_passage(archive.store(), &session, at))
+        .map(|at| verbs::find_passage(archive.store(), &session, at))
         .transpose()?;
     let at = at.map(|part| part.target);
     let asked = read_request(context, args, &settings, &archive, &session)?;
-    let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
+    let found = verbs::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
@@ -217,14 +217,14 @@ fn read_request(
 }
 
 /// Keeps the counts; if the store cannot be written, the next command counts again.
-fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found: &ops::Context) {
+fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found: &verbs::Context) {
     let is_stored = archive.root().is_some();
     drop(archive);
     if is_stored
         && !found.fresh.is_empty()
         && let Ok(mut archive) = context.open_writer()
     {
-        let _ = ops::keep_counts(&mut archive, session, found.counting, &found.fresh);
+        let _ = verbs::keep_counts(&mut archive, session, found.counting, &found.fresh);
     }
 }
 
@@ -234,7 +234,7 @@ fn ids<'a>(
     session: &Session,
     entries: impl Iterator<Item = &'a EntryNumber>,
 ) -> Result<BTreeMap<EntryNumber, EntryId>, CommandError> {
-    Ok(ops::entry_ids(archive.store(), session, &entries.copied().collect())?)
+    Ok(verbs::entry_ids(archive.store(), session, &entries.copied().collect())?)
 }
 
 fn named(ids: &BTreeMap<EntryNumber, EntryId>, entries: &[EntryNumber]) -> Vec<EntryId> {
@@ -509,15 +509,15 @@ fn explain(
     context: &mut Context,
     archive: &Archive,
     session: &Session,
-    found: &ops::Context,
+    found: &verbs::Context,
     wanted: &str,
 ) -> Result<(), CommandError> {
-    let target = ops::find_place(archive.store(), session, wanted)?;
-    let Some(entry) = ops::entry_of(archive.store(), session, &target)? else {
+    let target = verbs::find_place(archive.store(), session, wanted)?;
+    let Some(entry) = verbs::entry_of(archive.store(), session, &target)? else {
         context.output.note(&format!("There is no entry at {wanted}"));
         return Ok(());
     };
-    let explained = ops::explain(archive, session, found, entry)?;
+    let explained = verbs::explain(archive, session, found, entry)?;
     if context.answer(&explained)? {
         return Ok(());
     }

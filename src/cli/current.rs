@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use undertext::disk;
 use undertext::model::LineId;
-use undertext::ops::{self, AgentFolder, Archive, Look, Looked, Step};
+use undertext::verbs::{self, AgentFolder, Archive, Look, Looked, Step};
 
 use super::Context;
 use super::common::counted;
@@ -78,7 +78,7 @@ impl Context {
         let mark = self.env.state_home.as_ref().map(|state| state.join("undertext").join("looked"));
         let last = mark.as_deref().zip(held.and_then(of));
         let last = last.and_then(|(mark, of)| last_look(mark, &of));
-        let look = |held| ops::new_files(held, &folders, last.as_ref());
+        let look = |held| verbs::new_files(held, &folders, last.as_ref());
         let looked = look(held);
         if looked.new.is_empty() && !looked.has_changed {
             return false;
@@ -100,7 +100,7 @@ impl Context {
                 imported.as_ref().ok().and_then(|(archive, _)| Some((archive, of(archive)?)));
             let _later = match done {
                 Some((archive, of)) => {
-                    ops::leave_out_held(archive, &mut looked);
+                    verbs::leave_out_held(archive, &mut looked);
                     end_look(&looking, mark, &of, &looked)
                 }
                 None => fs::remove_file(&looking),
@@ -141,7 +141,7 @@ impl Context {
         let mut sessions = Vec::new();
         let output = &mut self.output;
         let summary =
-            ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
+            verbs::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
                 Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });
@@ -156,7 +156,7 @@ impl Context {
             });
         let summary = summary?;
         let asked = self.usual();
-        ops::glance_all(&archive, &sessions, &asked)?;
+        verbs::glance_all(&archive, &sessions, &asked)?;
         let new = formats.values().sum();
         if new > 0 {
             let took = took(begun.elapsed());

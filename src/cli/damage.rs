@@ -1,7 +1,7 @@
 //! Damage: how a reading command names the entries that it could not read.
 
-use undertext::ops::Damaged;
 use undertext::report::{Hint, UnreadPart, UnreadSession};
+use undertext::verbs::Damaged;
 
 use super::Context;
 use super::error::{CommandError, Exit};

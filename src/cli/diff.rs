@@ -5,8 +5,8 @@ use std::io::Write as _;
 
 use anyhow::anyhow;
 use undertext::model::EntryId;
-use undertext::ops::{self, Diff, Difference, Line, Side};
 use undertext::report::{self, Only, Renewed, Reworded, Same, Tally};
+use undertext::verbs::{self, Diff, Difference, Line, Side};
 
 use super::common::{counted, short};
 use super::error::{CommandError, Exit};
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),
     };
-    let one = ops::find_place(archive.store(), &session, noun(0)).map_err(|error| {
+    let one = verbs::find_place(archive.store(), &session, noun(0)).map_err(|error| {
         let both = args.one.as_deref().zip(args.other.as_deref());
         let is_session = |word| context.lookup(&archive, Some(word)).is_ok();
         match both.filter(|(one, other)| is_session(one) && is_session(other)) {
@@ -76,8 +76,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
     })?;
-    let two = ops::find_place(archive.store(), &other, noun(1))?;
-    let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
+    let two = verbs::find_place(archive.store(), &other, noun(1))?;
+    let found = verbs::diff(&archive, (&session, &one), (&other, &two))?;
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
     let exit = if differs { Exit::No } else { Exit::Yes };

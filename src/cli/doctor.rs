@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::DATABASE;
-use undertext::ops::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, FaultKind, Loss, StoreError};
+use undertext::verbs::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 
 use super::Context;
 use super::archive::is_there;
@@ -59,13 +59,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut ailments = Vec::new();
     // What a person has to move away is named first.
-    let fix = args.fix && !ops::is_obstructed(&root)?;
+    let fix = args.fix && !verbs::is_obstructed(&root)?;
     if fix {
-        ailments = ops::let_in(&root)?;
-        ops::finish_mending(&root)?;
+        ailments = verbs::let_in(&root)?;
+        verbs::finish_mending(&root)?;
     }
-    ailments.extend(ops::doctor(&root)?);
-    match open(context, &root).and_then(|archive| Ok(ops::remainders(&archive)?)) {
+    ailments.extend(verbs::doctor(&root)?);
+    match open(context, &root).and_then(|archive| Ok(verbs::remainders(&archive)?)) {
         Ok(mut found) => {
             found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
             ailments.extend(found);
@@ -81,7 +81,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     ailments.extend(leftovers(context, fix));
     let mut mended = None;
     if fix {
-        ops::treat(&root, &mut ailments)?;
+        verbs::treat(&root, &mut ailments)?;
         mended = mend(context, &root, &mut ailments)?;
     }
     let mut findings = verify(context, &root, &ailments)?;
@@ -167,7 +167,7 @@ fn verify(
         archive => archive?,
     };
     let output = &mut context.output;
-    ops::verify(&archive, None, &mut |told| match told {
+    verbs::verify(&archive, None, &mut |told| match told {
         Verifying::Session(done, all) => output.steps("verifying session", done, all),
         Verifying::Found(finding) => findings.push(finding.clone()),
     })?;
@@ -204,7 +204,7 @@ fn mend(
     let (ambient, writable) = (context.env.ambient(), context.writable());
     let agents = Agents { here: &here, folders: &folders, exclude, writable };
     let output = &mut context.output;
-    let outcome = ops::mend(
+    let outcome = verbs::mend(
         root,
         agents,
         ambient,

@@ -24,8 +24,8 @@ use chrono::{FixedOffset, Offset as _, Utc};
 use undertext::disk::{self, Refusal};
 use undertext::json::Raw;
 use undertext::model::{MachineId, Timestamp};
-use undertext::ops::{Ambient, Here, Machine};
 use undertext::trust;
+use undertext::verbs::{Ambient, Here, Machine};
 use uuid::Uuid;
 
 use super::error::CommandError;

@@ -7,9 +7,9 @@ use std::io;
 use std::process::ExitCode;
 
 use undertext::disk;
-use undertext::ops::{OpsError, SyncError};
 use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
+use undertext::verbs::{OpsError, SyncError};
 
 use super::hint::Naming;
 use crate::render::style::{Label, Styles};

@@ -10,8 +10,8 @@ use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
 use undertext::live::{Leftovers, temporary_path};
 use undertext::model::GenerationNumber;
-use undertext::ops::{self, Archive, Bundling, Conversation, Session};
 use undertext::report::{BackedUp, Exported, Line};
+use undertext::verbs::{self, Archive, Bundling, Conversation, Session};
 
 use super::common::{counted, first_line, shown};
 use super::error::{CommandError, Exit, Kind, of_path};
@@ -136,7 +136,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return document(context, args, (&archive, &session));
     }
     let generation = match &args.file {
-        Some(name) => Some(ops::generation_of(&archive, &session, name)?),
+        Some(name) => Some(verbs::generation_of(&archive, &session, name)?),
         None => args.generation,
     };
     let ends_so = |out: &Path| out.extension().is_some_and(|end| end == "zst");
@@ -144,12 +144,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut damaged = Vec::new();
     let mut export = |write: &mut dyn FnMut(&[u8]) -> io::Result<()>| -> Result<u64, CommandError> {
         if is_container {
-            return Ok(ops::export_container(&archive, &session, generation, write)?);
+            return Ok(verbs::export_container(&archive, &session, generation, write)?);
         }
         if !args.leave_damaged {
-            return Ok(ops::export(&archive, &session, generation, write)?);
+            return Ok(verbs::export(&archive, &session, generation, write)?);
         }
-        let (bytes, left) = ops::export_whole(&archive, &session, generation, write)?;
+        let (bytes, left) = verbs::export_whole(&archive, &session, generation, write)?;
         damaged = left;
         Ok(bytes)
     };
@@ -230,9 +230,9 @@ pub(super) fn bundle(
             };
             output.steps(label, done, all);
         };
-        ops::bundle(archive, sessions, file, &mut progress)?;
+        verbs::bundle(archive, sessions, file, &mut progress)?;
         let fresh = temporary_path(&path);
-        written = ops::check_bundle(&fresh, sessions.len() as u64, &mut progress)?;
+        written = verbs::check_bundle(&fresh, sessions.len() as u64, &mut progress)?;
         Ok(())
     })?;
     written.path = path;
@@ -255,11 +255,11 @@ fn document(
     args: &Args,
     (archive, session): (&Archive, &Session),
 ) -> Result<Exit, CommandError> {
-    let found = ops::conversation(archive.store(), session, None, usize::MAX)?;
+    let found = verbs::conversation(archive.store(), session, None, usize::MAX)?;
     let card = archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
     let masks =
-        if args.no_mask { None } else { Some(ops::masking(archive, session, context.masks()?)?) };
+        if args.no_mask { None } else { Some(verbs::masking(archive, session, context.masks()?)?) };
     let front = Front {
         title: title.unwrap_or("Session"),
         session: &session.name.id,
@@ -366,7 +366,7 @@ fn refused<T>(
     match written {
         Err(error) if error.is_damage() => {
             let mut look = |_: &[u8]| Ok(());
-            let damaged = match ops::export_whole(archive, session, generation, &mut look) {
+            let damaged = match verbs::export_whole(archive, session, generation, &mut look) {
                 Ok((_, damaged)) if !damaged.is_empty() => damaged,
                 _ => return Err(error),
             };
@@ -385,7 +385,7 @@ fn refused<T>(
 }
 
 fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(), CommandError> {
-    let held = ops::generations(archive, session)?;
+    let held = verbs::generations(archive, session)?;
     if context.answer_all(&held)? {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use undertext::disk::Stamp;
 use undertext::model::{EntryId, SessionName};
-use undertext::ops::{self, Archive, Line, Log, Session};
+use undertext::verbs::{self, Archive, Line, Log, Session};
 
 use super::Context;
 use super::common::shown;
@@ -58,7 +58,7 @@ impl Following {
         (archive, session): (&Archive, &Session),
         how: &Shown,
     ) -> Result<Self, CommandError> {
-        let file = ops::file_of(archive, session)?.ok_or_else(|| {
+        let file = verbs::file_of(archive, session)?.ok_or_else(|| {
             let error = anyhow!("session {} has no file on this machine", session.name.id);
             CommandError::user(error)
                 .hinted("only a session with a file can change while you watch it")
@@ -66,7 +66,7 @@ impl Following {
         let file = context.env.current_dir.join(file);
         let held = archive.root().map(|_| session.name.clone());
         // Who names a file that was left sees that one.
-        let left = held.is_none().then(|| ops::successor_of(session, &file)).flatten();
+        let left = held.is_none().then(|| verbs::successor_of(session, &file)).flatten();
         let seen = Stamp::at(&file);
         let mut following = Self {
             seen: seen.with_context(|| format!("cannot access {}", shown(&file)))?,
@@ -130,7 +130,7 @@ impl Following {
             return false;
         }
         let begun = Instant::now();
-        let next = ops::successor_of(&self.session, &self.file);
+        let next = verbs::successor_of(&self.session, &self.file);
         self.due = Instant::now() + AGAIN.max(begun.elapsed() * SHARE);
         let Some(next) = next.filter(|next| Some(next) != self.left.as_ref()) else { return false };
         let Ok(seen) = Stamp::at(&next) else { return false };
@@ -159,15 +159,15 @@ impl Following {
     /// Reads the session again and shows what is new in it.
     fn read(&mut self, context: &mut Context, how: &Shown) -> Result<(), CommandError> {
         let (archive, session) = match &self.held {
-            None => ops::peek(&self.file, context.env.ambient())?,
+            None => verbs::peek(&self.file, context.env.ambient())?,
             Some(name) => {
                 let archive = context.open_reader()?;
                 let session = archive.session(name)?.ok_or_else(|| {
                     CommandError::user(anyhow!("session {} is no longer in the store", name.id))
                 })?;
-                if ops::left_for(&archive, &session)?.as_ref() == Some(&self.file) {
+                if verbs::left_for(&archive, &session)?.as_ref() == Some(&self.file) {
                     // The agent began it, and the store has not taken it in yet.
-                    ops::peek(&self.file, context.env.ambient())?
+                    verbs::peek(&self.file, context.env.ambient())?
                 } else {
                     context.follow(&archive, &session);
                     (archive, session)

@@ -1,8 +1,8 @@
 //! `forget`: takes out what a whole session says.
 
 use anyhow::anyhow;
-use undertext::ops::Wanted;
 use undertext::report::Line;
+use undertext::verbs::Wanted;
 
 use super::Context;
 use super::error::{CommandError, Exit};

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use undertext::ops::{self, Archive, Detail, Drawing, Outlined, Pattern, Session, Spot};
 use undertext::report::{Acts, EmptyBranch, Line};
+use undertext::verbs::{self, Archive, Detail, Drawing, Outlined, Pattern, Session, Spot};
 
 use super::common::counted;
 use super::error::{CommandError, Exit};
@@ -51,10 +51,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     let detail =
         Detail { all: args.all, undone: args.undone, acts: !args.all, pattern: args.grep.as_ref() };
-    let mut graph = ops::drawing(&archive, &session, detail)?;
+    let mut graph = verbs::drawing(&archive, &session, detail)?;
     if graph.is_compared()? {
         // What cannot be read hides only this.
-        graph.see_losses(&ops::audit_boundaries(&archive, &session).unwrap_or_default());
+        graph.see_losses(&verbs::audit_boundaries(&archive, &session).unwrap_or_default());
     }
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.answer(&node).map(|_| ())
         })?;
         context.answer_all(&graph.kin)?;
-        context.answer_all(&ops::waiting(&archive, &session)?)?;
+        context.answer_all(&verbs::waiting(&archive, &session)?)?;
         let exit = context.tell_damaged(&graph.damaged()?)?;
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
@@ -91,10 +91,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
         context.say(&format!("{} is {at}", context.name_of(&archive, &session)?))?;
     }
-    for open in ops::open_in(&archive, &session) {
+    for open in verbs::open_in(&archive, &session) {
         context.output.note(&format!("Open in {open}"));
     }
-    if let Some(waiting) = ops::waiting(&archive, &session)? {
+    if let Some(waiting) = verbs::waiting(&archive, &session)? {
         let resume = context.output.spell(&Line::about("resume"));
         context.output.note(&format!("Your next `{resume}` will offer to {waiting}"));
     }
@@ -138,7 +138,7 @@ fn say_next(
     if graph.has_boundary()? {
         next.push(("Lost", Line::about("audit").flag("boundary")));
     }
-    if ops::undoable(archive, session).is_ok() {
+    if verbs::undoable(archive, session).is_ok() {
         next.push(("Undo", Line::about("undo")));
     }
     let next: Vec<String> = next
@@ -164,7 +164,7 @@ impl Context {
         let card = archive.store().card(session.key)?;
         // Settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        let model = settings.and_then(|asked| ops::model(archive, session, &asked));
+        let model = settings.and_then(|asked| verbs::model(archive, session, &asked));
         let now = self.env.ambient().now();
         let times = card.started.zip(card.active);
         let times = times.map(|(from, to)| self.env.zone.span(now, from, to));

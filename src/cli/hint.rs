@@ -7,8 +7,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use undertext::ops;
 use undertext::report::{Argument, Hint, Line, NamedHint};
+use undertext::verbs;
 
 use crate::render::safe;
 use crate::render::units::DIGITS;
@@ -76,7 +76,7 @@ impl Naming {
                 let mut place = named.clone();
                 place.push(&*word);
                 let both = place.to_str().filter(|place| !place.starts_with('-'));
-                let is_read = both.and_then(ops::split_place).is_some_and(|(one, other)| {
+                let is_read = both.and_then(verbs::split_place).is_some_and(|(one, other)| {
                     OsStr::new(one) == named && OsStr::new(other) == word
                 });
                 if is_read {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use undertext::ops::{self, Queue, Step, Why, Work};
+use undertext::verbs::{self, Queue, Step, Why, Work};
 
 use super::Context;
 use super::common::counted;
@@ -79,7 +79,7 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
         None if context.env.terminal.stdin => Vec::new(),
         None => env::read_event().context("cannot read the event")?,
     };
-    let Some(named) = ops::named(format, &event) else {
+    let Some(named) = verbs::named(format, &event) else {
         let length = event.len() as u64;
         let event = counted(length, "byte", "bytes");
         return Err(CommandError::user(anyhow!(
@@ -177,7 +177,7 @@ fn import(
     let folders = context.agent_folders().into_iter();
     let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
     let mut archive = context.open_writer()?;
-    ops::import(&mut archive, files, &attach, &mut |step| match step {
+    verbs::import(&mut archive, files, &attach, &mut |step| match step {
         Step::Imported(imported) => {
             let entries = counted(imported.entries, "new entry", "new entries");
             let name = &imported.session.name;

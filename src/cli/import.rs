@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use undertext::disk::{self, Links};
 use undertext::model::SessionName;
-use undertext::ops::{self, Imported, Notice, Quirk, Session, Skipped, Step, Summary, Why};
 use undertext::report::{Brought, Fate, FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 use undertext::store;
+use undertext::verbs::{self, Imported, Notice, Quirk, Session, Skipped, Step, Summary, Why};
 
 use super::Context;
 use super::common::{counted, shown};
@@ -147,7 +147,7 @@ fn import_bundles(
     for path in bundles {
         let output = &mut context.output;
         let mut brought = Vec::new();
-        let read = ops::import_bundle(&archive, path, &mut |session| {
+        let read = verbs::import_bundle(&archive, path, &mut |session| {
             let (label, done) = ("importing session", brought.len() as u64);
             output.progress(Progress { label, done, total: None, bytes: 0, of: None });
             brought.push(session);
@@ -211,7 +211,7 @@ pub(super) fn take_in(
     let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
-    let summary = ops::import(&mut archive, paths, attach, &mut |step| match step {
+    let summary = verbs::import(&mut archive, paths, attach, &mut |step| match step {
         Step::Reading { done, total, bytes, of, .. } => {
             let (total, of) = (Some(total), Some(of));
             output.progress(Progress { label: "importing", done, total, bytes, of });
@@ -222,7 +222,7 @@ pub(super) fn take_in(
     })?;
     let asked = context.usual();
     let new: Vec<Session> = sessions.iter().map(|imported| imported.session.clone()).collect();
-    ops::glance_all(&archive, &new, &asked)?;
+    verbs::glance_all(&archive, &new, &asked)?;
     let changed = sessions.len() as u64 + summary.gone;
     if changed > 0 {
         let changed = counted(changed, "session is", "sessions are");
@@ -262,7 +262,7 @@ fn list(
     context.settings()?;
     let output = &mut context.output;
     let (sources, unchanged) =
-        ops::news(archive, paths, attach, &mut |skipped| left_out.tell(output, &skipped))?;
+        verbs::news(archive, paths, attach, &mut |skipped| left_out.tell(output, &skipped))?;
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[1]);
     for source in &sources {

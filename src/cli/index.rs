@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use undertext::ops::{self, Archive};
 use undertext::report::Indexed;
+use undertext::verbs::{self, Archive};
 
 use super::Context;
 use super::common::counted;
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     let exclude = context.exclude()?;
     let archive = context.open_reader()?;
     let output = &mut context.output;
-    let done = ops::index(&archive, &exclude, &|| true, &mut |done, all| {
+    let done = verbs::index(&archive, &exclude, &|| true, &mut |done, all| {
         output.steps("indexing", done, all);
     })?;
     if context.answer(&done)? {
@@ -60,7 +60,7 @@ impl Context {
     ) {
         let Ok(exclude) = self.exclude() else { return };
         let begun = Instant::now();
-        let _ = ops::index(archive, &exclude, goes_on, &mut |done, all| {
+        let _ = verbs::index(archive, &exclude, goes_on, &mut |done, all| {
             if begun.elapsed() >= SILENT {
                 self.output.steps("indexing", done, all);
             }

@@ -2,9 +2,9 @@
 
 use undertext::{
     context::recover::Unrecovered,
-    ops::{self, OpsError, SessionError, SyncError},
     report::Hint,
     store::{BundleError, Listed, StoreError},
+    verbs::{self, OpsError, SessionError, SyncError},
 };
 
 use super::{
@@ -114,7 +114,7 @@ fn candidates(matches: &[Listed]) -> impl Iterator<Item = Hint> {
     let shown = matches.iter().take(LISTED).map(move |Listed { name, card, .. }| {
         let format = if is_shared(&name.id) { format!("{}:", name.format) } else { String::new() };
         let title = card.title.as_deref().map(common::first_line).unwrap_or_default();
-        let title = ops::shortened(title);
+        let title = verbs::shortened(title);
         let active = card.active.map(|active| format!(", {}", Zone::Local.minute(active)));
         let active = active.unwrap_or_default();
         format!("{format}{}  {title}  ({}{active})", name.id, name.format).into()

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use undertext::model::{CheckpointNumber, OperationNumber};
-use undertext::ops::{self, Archive, Notice, Session, Spot};
 use undertext::report::{
     Kept, Landing, Line, Report, Resume, Reverted, Switched, Tokens, TouchedFile, Turn, Undone,
     Waiting,
 };
+use undertext::verbs::{self, Archive, Notice, Session, Spot};
 use undertext::wire;
 
 use super::common::{capitalise, counted};
@@ -246,7 +246,8 @@ impl Context {
     pub(crate) fn measure(&mut self, archive: &Archive, session: &Session, landing: &mut Landing) {
         // The change is made: settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        landing.tokens = settings.and_then(|asked| ops::tokens(archive, session, landing, &asked));
+        landing.tokens =
+            settings.and_then(|asked| verbs::tokens(archive, session, landing, &asked));
     }
 
     /// Returns the short name of a session, for the beginning of a sentence.
@@ -322,7 +323,7 @@ impl Context {
             if let Some(ended) = ended(session) {
                 self.output.warn(ended);
             }
-        } else if written.is_some() && ops::is_unsaid(archive, session)? {
+        } else if written.is_some() && verbs::is_unsaid(archive, session)? {
             self.say("The agent cannot resume this session: its file has no messages now; start a new session, or undo")?;
         }
         let line = next.join("        ");

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 
 use anyhow::anyhow;
 use undertext::context::event::Cause;
-use undertext::ops::{self, Archive, Back, Later, Manner, Notice, Session};
 use undertext::report::{Line, Waiting};
+use undertext::verbs::{self, Archive, Back, Later, Manner, Notice, Session};
 
 use super::error::{CommandError, Exit};
 use super::landing::{
@@ -40,17 +40,17 @@ pub(crate) fn save(
     let (mut tried, session) = context.try_change(wanted)?;
     tried.set_manner(manner.clone());
     let change = match change {
-        Later::Undo(None) => Later::Undo(Some(ops::undoable(&tried, &session)?)),
+        Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried, &session)?)),
         change => change,
     };
-    let is_open = !ops::open_in(&tried, &session).is_empty();
+    let is_open = !verbs::open_in(&tried, &session).is_empty();
     if !make(context, &mut tried, &session, &change)? {
         return Ok(Exit::Yes);
     }
     drop(tried);
     let (mut archive, session) = context.change(wanted)?;
     archive.set_manner(manner);
-    let delayed = ops::later(&mut archive, &session, &change)?;
+    let delayed = verbs::later(&mut archive, &session, &change)?;
     context.tell(&delayed.notices);
     if context.json {
         context.answer_change((&archive, &session), &delayed)?;
@@ -83,7 +83,7 @@ fn make(
             let is_kept = matches!(change, Later::Keep(..));
             let back = if is_kept { Back::Keeping(wanted) } else { Back::To(wanted) };
             let workspace = context.workspace();
-            let mut reverted = ops::revert(archive, session, &workspace, back, note.as_deref())?;
+            let mut reverted = verbs::revert(archive, session, &workspace, back, note.as_deref())?;
             context.measure(archive, session, &mut reverted.landing);
             let (to, changed) = (place(&reverted, wanted), (&*archive, session));
             if is_tried {
@@ -95,7 +95,7 @@ fn make(
             Ok(reverted.operation.is_some())
         }
         Later::Switch(name) => {
-            let mut switched = ops::switch(archive, session, name)?;
+            let mut switched = verbs::switch(archive, session, name)?;
             context.measure(archive, session, &mut switched.landing);
             let changed = (&*archive, session);
             if is_tried {
@@ -107,7 +107,7 @@ fn make(
             Ok(switched.operation.is_some())
         }
         Later::Undo(n) => {
-            let mut undone = ops::undo(archive, session, *n)?;
+            let mut undone = verbs::undo(archive, session, *n)?;
             context.measure(archive, session, &mut undone.landing);
             let changed = (&*archive, session);
             if is_tried {
@@ -160,7 +160,7 @@ pub(crate) fn choose(
     if !waiting.is_own {
         context.output.warn("you did not request this change on this computer");
     }
-    let open = ops::open_in(&archive, &session).into_iter().next();
+    let open = verbs::open_in(&archive, &session).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {
         archive.set_manner(context.manner(false, waiting.has(ROTATE)));
         context.follow(&archive, &session);
@@ -211,12 +211,12 @@ pub(crate) fn apply(
 ) -> Result<(), CommandError> {
     let (mut archive, session) = context.change(wanted)?;
     archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
-    if ops::waiting(&archive, &session)?.as_ref() != Some(waiting) {
+    if verbs::waiting(&archive, &session)?.as_ref() != Some(waiting) {
         let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));
     }
     if !make(context, &mut archive, &session, &change_of(waiting)?)? {
-        ops::undo(&mut archive, &session, Some(waiting.operation))?;
+        verbs::undo(&mut archive, &session, Some(waiting.operation))?;
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ pub(crate) fn drop_waiting(
     waiting: &Waiting,
 ) -> Result<(), CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let undone = ops::undo(&mut archive, &session, Some(waiting.operation))?;
+    let undone = verbs::undo(&mut archive, &session, Some(waiting.operation))?;
     tell_undone(context, (&archive, &session), &undone, &undone).map(drop)
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use anyhow::anyhow;
-use undertext::ops;
 use undertext::report::Line;
+use undertext::verbs;
 
 use super::error::{CommandError, Exit};
 use super::follow::Following;
@@ -72,11 +72,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         );
     }
     let (archive, session) = context.look(words.session)?;
-    let find = |place: &str| ops::find_passage(archive.store(), &session, place);
+    let find = |place: &str| verbs::find_passage(archive.store(), &session, place);
     let passage = passage.map(find).transpose()?;
     let at = match (at, branch) {
         (Some(at), _) => Some(find(at)?.target),
-        (_, Some(name)) => Some(ops::branch_end(archive.store(), &session, name)?),
+        (_, Some(name)) => Some(verbs::branch_end(archive.store(), &session, name)?),
         _ => None,
     };
     let log = shown.read(context, (&archive, &session), at.as_ref(), passage.as_ref())?;

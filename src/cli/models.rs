@@ -22,13 +22,13 @@ use undertext::context::visible::Visible;
 use undertext::context::window::{Verdict, Window, Windows};
 use undertext::disk;
 use undertext::model::Timestamp;
-use undertext::ops::{self, Archive, Asked, Compacted, Compacting, Rule, Session};
 use undertext::provider::{
     Api, Command, Endpoint, Http, Key, Network,
     process::{self, Task},
 };
 use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
+use undertext::verbs::{self, Archive, Asked, Compacted, Compacting, Rule, Session};
 
 use super::Context;
 use super::common::{counted, shown};
@@ -131,7 +131,7 @@ pub(crate) struct Kit {
 impl Kit {
     /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
     pub(crate) fn warn(&self, context: &mut Context, archive: &Archive, session: &Session) {
-        if let Ok(window) = ops::window(archive, session, &self.asked) {
+        if let Ok(window) = verbs::window(archive, session, &self.asked) {
             warn_tight(context, &self.sink, session, &window);
         }
     }
@@ -400,7 +400,7 @@ pub(crate) fn limits(
     let of_key = match (key, channels.is_empty()) {
         (_, true) => None,
         (Some(key), _) => Some(key.to_owned()),
-        (None, _) => ops::session_key(archive, session)?,
+        (None, _) => verbs::session_key(archive, session)?,
     };
     let of_key = of_key.as_deref().and_then(history::Key::parse);
     let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));

@@ -1,7 +1,7 @@
 //! `new`: begins a session.
 
 use serde_json::{Map, Value};
-use undertext::ops::{self, Layers};
+use undertext::verbs::{self, Layers};
 
 use super::common::shown;
 use super::error::{CommandError, Exit};
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(folder) = &here {
         context.trust(folder)?;
     }
-    let created = ops::new(&mut archive, &layers, &workspace)?;
+    let created = verbs::new(&mut archive, &layers, &workspace)?;
     context.begin(&created.session, 0);
     if let Some(folder) = here {
         let name = context.env.homely(&folder);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use undertext::ops::{Archive, Session, SessionError};
+use undertext::verbs::{Archive, Session, SessionError};
 
 use super::Context;
 use super::error::CommandError;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use undertext::model::{Command, Text};
-use undertext::ops;
 use undertext::report::{OperationView, Waiting};
+use undertext::verbs;
 
 use super::Context;
 use super::common::{counted, short_ids};
@@ -57,11 +57,11 @@ pub(super) fn list(
 ) -> Result<Exit, CommandError> {
     let usual = if which.all && !context.json { RECENT } else { 0 };
     let limit = Some(which.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let ops::Operations { shown: found, damaged } = if which.all {
-        ops::operations_of_all(&context.open_reader()?, limit)?
+    let verbs::Operations { shown: found, damaged } = if which.all {
+        verbs::operations_of_all(&context.open_reader()?, limit)?
     } else {
         let (archive, session) = context.find(about.wanted()?)?;
-        ops::operations(&archive, &session, limit)?
+        verbs::operations(&archive, &session, limit)?
     };
     for (session, n) in &damaged {
         let what = "its record does not match its hash and is not shown";

@@ -195,7 +195,7 @@ impl Output {
     }
 
     /// Returns what says on stderr for whom a change waits.
-    pub(crate) fn waits() -> undertext::ops::Told {
+    pub(crate) fn waits() -> undertext::verbs::Told {
         Box::new(|holder| {
             let holder = holder.map_or_else(|| "another program".to_owned(), ToString::to_string);
             let told = format!("waiting for {holder}, which is changing the store");

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use undertext::disk;
 use undertext::model::{DayTurns, Glance, Timestamp};
-use undertext::ops::{self, Archive, Having, Order};
 use undertext::report::{Line, ListedSession, Listing, UnreadSession};
 use undertext::settings::Hints;
 use undertext::store::{SessionFilter, SessionKey};
+use undertext::verbs::{self, Archive, Having, Order};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -330,7 +330,7 @@ impl Overview<'_> {
         let mut word = None;
         let newest = shown.first().map(|listed| &listed.name);
         if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
-            let turns = ops::newest_checkpoints(self.archive.store(), &newest, 1);
+            let turns = verbs::newest_checkpoints(self.archive.store(), &newest, 1);
             let prompt = turns.ok().and_then(|mut turns| turns.pop()?.words);
             word =
                 prompt.and_then(|prompt| telling(common::first_line(&prompt)).map(str::to_owned));
@@ -423,7 +423,7 @@ impl Context {
         let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
         if let Ok(archive) = self.open_writer() {
             // It is a cache: the next list makes what cannot be kept.
-            let _ = ops::keep_glances(&archive, glances);
+            let _ = verbs::keep_glances(&archive, glances);
         }
         self.wait = wait;
     }

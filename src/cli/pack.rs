@@ -1,7 +1,7 @@
 //! `store pack`: packs the store as small as it can be.
 
-use undertext::ops;
 use undertext::report::Report as _;
+use undertext::verbs;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -20,7 +20,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
     let archive = context.open_existing()?;
     let output = &mut context.output;
-    let packed = ops::pack(&archive, &mut |done, all| {
+    let packed = verbs::pack(&archive, &mut |done, all| {
         let done = (done * 100).checked_div(all).unwrap_or(0);
         output.steps("packing", done, 100);
     })?;

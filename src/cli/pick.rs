@@ -9,8 +9,8 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Context as _;
 use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
-use undertext::ops::{self, Archive, GraphNode, Line, Session, SessionError};
 use undertext::store::{Listed, SessionFilter};
+use undertext::verbs::{self, Archive, GraphNode, Line, Session, SessionError};
 
 use super::Context;
 use super::common::{self, counted};
@@ -81,7 +81,7 @@ impl Context {
         }
         let (zone, now) = (self.env.zone, self.env.ambient().now());
         let folders: Vec<String> = sessions.iter().map(|listed| self.folder_of(listed)).collect();
-        let open = ops::open_sessions(&self.agent_folders());
+        let open = verbs::open_sessions(&self.agent_folders());
         let open = |name: &SessionName| {
             open.iter().any(|open| open.format == name.format && open.session == name.id)
         };
@@ -107,7 +107,7 @@ impl Context {
     ) -> Result<String, CommandError> {
         let (archive, session) = self.find(wanted)?;
         self.follow(&archive, &session);
-        let turns = Turns::of(ops::graph(&archive, &session, false)?.nodes);
+        let turns = Turns::of(verbs::graph(&archive, &session, false)?.nodes);
         let (zone, now) = (self.env.zone, self.env.ambient().now());
         let rows = turns.rows(zone, now);
         if rows.is_empty() {
@@ -199,15 +199,15 @@ fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) ->
     // What cannot be read is not shown; a command that reads the session says why.
     let Some(session) = archive.session(name).ok().flatten() else { return shown };
     let store = archive.store();
-    let _is_grown = store.state(session.key).map(|state| ops::follow(archive, &session, &state));
-    let last = ops::log(store, &session, None, LAST).map(|log| log.lines).unwrap_or_default();
+    let _is_grown = store.state(session.key).map(|state| verbs::follow(archive, &session, &state));
+    let last = verbs::log(store, &session, None, LAST).map(|log| log.lines).unwrap_or_default();
     let answers = last.iter().rev().take_while(|line| line.kind != Kind::User);
     let mut answers = answers.filter(|line| line.kind == Kind::Assistant);
     let mut answer = answers.find_map(|line| said(&line.messages));
-    let turns = ops::newest_checkpoints(store, &session, TURNS).unwrap_or_default();
+    let turns = verbs::newest_checkpoints(store, &session, TURNS).unwrap_or_default();
     for words in turns.iter().rev().filter_map(|turn| turn.words.as_deref()) {
         let prompt = common::first_line(words).to_owned();
-        let prompt = ops::words(words).unwrap_or(prompt);
+        let prompt = verbs::words(words).unwrap_or(prompt);
         shown.push(Piece::new(Label::Plain, ""));
         shown.push(Piece::new(Label::User, &format!("you  {prompt}")));
         shown.extend(answer.take().map(|text| Piece::new(Label::Plain, &text)));
@@ -314,9 +314,9 @@ impl Turns {
 
 /// Returns the first entries of a turn that say something.
 fn beginning(archive: &Archive, session: &Session, place: &str) -> Option<Vec<Line>> {
-    let passage = ops::find_passage(archive.store(), session, place).ok()?;
+    let passage = verbs::find_passage(archive.store(), session, place).ok()?;
     let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
-    let log = ops::log_of(archive.store(), session, (&passage.target, entries), false, FIRST);
+    let log = verbs::log_of(archive.store(), session, (&passage.target, entries), false, FIRST);
     let lines = log.ok()?.lines.into_iter();
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use undertext::live::Writable;
-use undertext::ops::{self, AgentFolder, Session};
 use undertext::report::Forgetful;
 use undertext::trust::Files;
+use undertext::verbs::{self, AgentFolder, Session};
 use undertext::wire::discover::{self, Home};
 use undertext::wire::unread::UnreadHome;
 
@@ -25,7 +25,7 @@ impl Context {
 
     /// Returns the agents on this machine that delete sessions by themselves.
     pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
-        ops::forgetful(self.env.home.as_deref(), &self.variables())
+        verbs::forgetful(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns where agents would keep their sessions on this machine.
@@ -40,12 +40,12 @@ impl Context {
 
     /// Returns the folders in which agents keep their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
-        ops::agent_folders(self.env.home.as_deref(), &self.variables())
+        verbs::agent_folders(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns the folders on this machine in which agents keep sessions that undertext does not read yet.
     pub(crate) fn unread_folders(&self) -> Vec<(UnreadHome, u64)> {
-        ops::unread_folders(self.env.home.as_deref(), &self.variables())
+        verbs::unread_folders(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns the folders away from their sessions in which agents keep more of them, each behind the format.

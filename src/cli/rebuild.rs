@@ -1,6 +1,6 @@
 //! `store rebuild`: rebuilds derived rows.
 
-use undertext::ops;
+use undertext::verbs;
 
 use super::Context;
 use super::common::counted;
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new(sides).yielding(&[0]);
     for (done, session) in (0..).zip(&sessions) {
         context.output.steps("rebuilding", done, sessions.len() as u64);
-        let rebuilt = ops::rebuild(&mut archive, session)?;
+        let rebuilt = verbs::rebuild(&mut archive, session)?;
         if context.answer(&rebuilt)? {
             continue;
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ]);
     }
     if wanted.is_none() {
-        ops::sum_up(&mut archive)?;
+        verbs::sum_up(&mut archive)?;
     }
     context.show(&table)?;
     Ok(Exit::Yes)

@@ -3,8 +3,8 @@
 use anyhow::anyhow;
 use undertext::context::model::{Fault, ModelError};
 use undertext::context::overflow::{self, Verdict};
-use undertext::ops;
 use undertext::report::{Line, Report as _};
+use undertext::verbs;
 
 use super::Context;
 use super::common::Writing;
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     kit.warn(context, &archive, &session);
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let done = ops::recover(
+    let done = verbs::recover(
         &mut archive,
         &session,
         &workspace,

@@ -7,8 +7,8 @@ use anyhow::anyhow;
 use undertext::disk::Refusal;
 use undertext::live;
 use undertext::model;
-use undertext::ops::{self, Archive, Cause, SessionError, Suspects, Wanted};
 use undertext::report::{Hint, Line, Redacted, Remaining};
+use undertext::verbs::{self, Archive, Cause, SessionError, Suspects, Wanted};
 
 use super::common::{capitalise, counted, short_ids, titled};
 use super::error::{CommandError, Exit};
@@ -123,7 +123,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let import = Line::new("import").to("import it first");
         return Err(CommandError::user(error).hinted(import));
     }
-    let target = entry.map(|entry| ops::find_place(archive.store(), &session, entry)).transpose();
+    let target = entry.map(|entry| verbs::find_place(archive.store(), &session, entry)).transpose();
     let target = target.map_err(|error| {
         let is_text = !args.found && matches!(error, SessionError::NoEntry(_));
         let error = CommandError::from(error);
@@ -138,7 +138,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(target) if !args.found => Wanted::Entry(&session, target),
         target => {
             if let Some(target) = target {
-                let shown = ops::show(&archive, &session, target)?;
+                let shown = verbs::show(&archive, &session, target)?;
                 let unnamed = || CommandError::user(anyhow!("the entry's id cannot be read"));
                 let id = shown.map(|(line, _)| line.id.ok_or_else(unnamed));
                 suspects.entry = id.transpose()?;
@@ -203,7 +203,7 @@ pub(super) fn carry_out(
 ) -> Result<Exit, CommandError> {
     let user = context.env.user.clone();
     let cause = Cause { by: user.as_deref(), reason: consent.reason.as_deref() };
-    let plan = ops::redaction(&archive, wanted, cause)?;
+    let plan = verbs::redaction(&archive, wanted, cause)?;
     drop(archive);
     if consent.dry_run && !plan.is_nowhere() {
         if !context.answer(&plan)? {
@@ -257,8 +257,8 @@ fn take_out(
     let mut archive = context.open_writer()?;
     let left = context.clear_leftovers();
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
-    let unseen = ops::follow_moved(&mut archive, plan, &folders)?;
-    let mut redacted = ops::redact(&mut archive, wanted, cause, &context.agent_roots())?;
+    let unseen = verbs::follow_moved(&mut archive, plan, &folders)?;
+    let mut redacted = verbs::redact(&mut archive, wanted, cause, &context.agent_roots())?;
     redacted.unseen.extend(unseen);
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
@@ -286,7 +286,7 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
     for root in context.other_stores() {
         let plan = context
             .reader(&root)
-            .and_then(|archive| Ok(ops::redaction(&archive, wanted, Cause::default())?));
+            .and_then(|archive| Ok(verbs::redaction(&archive, wanted, Cause::default())?));
         let name = context.env.homely(&root);
         match plan {
             Ok(plan) if plan.is_nowhere() => continue,

@@ -1,7 +1,7 @@
 //! `redo`: undoes an undo.
 
-use undertext::ops;
 use undertext::report::Redone;
+use undertext::verbs;
 
 use super::Context;
 use super::common::Moving;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
-    let mut redone = ops::redo(&mut archive, &session)?;
+    let mut redone = verbs::redo(&mut archive, &session)?;
     context.measure(&archive, &session, &mut redone.landing);
     tell_undone(context, (&archive, &session), &Redone(&redone), &redone)
 }

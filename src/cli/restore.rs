@@ -1,8 +1,8 @@
 //! `restore`: puts files of agents that were deleted back where the agents read them.
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, OpsError, Session, SyncError, Vain};
 use undertext::report::{Line, LostFile, Restored};
+use undertext::verbs::{self, Archive, OpsError, Session, SyncError, Vain};
 
 use super::Context;
 use super::common::{self, counted};
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = args.about.wanted()?;
     if args.dry_run {
         let (archive, session) = context.find(wanted)?;
-        let lost = ops::lost_with_sub_agents(&archive, &session)?;
+        let lost = verbs::lost_with_sub_agents(&archive, &session)?;
         if lost.is_empty() {
             return Err(CommandError::user(anyhow!("none of this session's files was deleted")));
         }
@@ -59,13 +59,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (mut archive, session) = context.change(wanted)?;
     archive.set_manner(context.manner(args.force, false));
-    let mut lost = ops::lost_with_sub_agents(&archive, &session)?;
+    let mut lost = verbs::lost_with_sub_agents(&archive, &session)?;
     let before = lost.len();
     lost.retain(|lost| lost.session.key != session.key);
     if lost.len() == before && before > 0 {
         return put_back(context, &mut archive, &lost);
     }
-    let restored = match ops::restore(&mut archive, &session) {
+    let restored = match verbs::restore(&mut archive, &session) {
         Ok(restored) => restored,
         Err(error @ OpsError::Sync(SyncError::Nothing(Vain::Restore { .. }))) => {
             let state = archive.store().state(session.key)?;
@@ -90,7 +90,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         archive = context.open_writer()?;
         archive.set_manner(context.manner(args.force, false));
     }
-    let lost = ops::lost(&archive, args.agent.as_deref())?;
+    let lost = verbs::lost(&archive, args.agent.as_deref())?;
     if lost.is_empty() {
         context.output.note("No agent's file was deleted");
     }
@@ -114,7 +114,7 @@ fn put_back(
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
     for file in lost {
-        match ops::restore_lost(archive, file) {
+        match verbs::restore_lost(archive, file) {
             Ok(restored) => tell(context, (archive, &file.session), &restored)?,
             Err(error) => {
                 failed += 1;

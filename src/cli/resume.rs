@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, Session};
 use undertext::report::{Line, LiveState, Resumed, Waiting};
+use undertext::verbs::{self, Archive, Session};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -61,7 +61,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         None => context.find(wanted)?,
     };
-    let waiting = ops::waiting(&archive, &session)?;
+    let waiting = verbs::waiting(&archive, &session)?;
     let same = OsString::from(format!("{}:{}", session.name.format, session.name.id));
     let wanted = if waiting.is_some() { Some(same.as_os_str()) } else { wanted };
     let (mut archive, mut session) = match &waiting {
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         None => (archive, session),
     };
-    let waiting = ops::waiting(&archive, &session)?;
+    let waiting = verbs::waiting(&archive, &session)?;
     if context.follow(&archive, &session) == LiveState::Pending {
         if args.print || context.json {
             let pending = LiveState::Pending.words();
@@ -93,12 +93,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         } else {
             drop(archive);
             (archive, session) = context.change(wanted)?;
-            context.tell(&ops::settle(&archive, &session)?);
+            context.tell(&verbs::settle(&archive, &session)?);
         }
     }
     let name = context.short_name(&archive, &session)?;
-    let lost = ops::lost_file(&archive, &session)?;
-    let Some(resume) = ops::resume(&archive, &session)?.filter(|_| lost.is_none()) else {
+    let lost = verbs::lost_file(&archive, &session)?;
+    let Some(resume) = verbs::resume(&archive, &session)?.filter(|_| lost.is_none()) else {
         let error = CommandError::user(anyhow!("no agent can resume session {name}"));
         return Err(match lost {
             Some(_) => error.hinted(
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                     .with("turn")
                     .to("the session belongs to no agent; to get a model's answer in it"),
             ),
-            None if ops::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
+            None if verbs::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
                 "its file has no messages; find the branch with the conversation, and `switch` to it",
             )),
             None => error.hinted(Line::about("status").to("see where the session's file is")),
@@ -163,7 +163,7 @@ fn agrees(
     session: &Session,
     name: &str,
 ) -> Result<bool, CommandError> {
-    let Some(open) = ops::open_in(archive, session).into_iter().next() else { return Ok(true) };
+    let Some(open) = verbs::open_in(archive, session).into_iter().next() else { return Ok(true) };
     context.output.warn(&format!("{open} has {name} open, and both would write to its file"));
     if !context.can_ask() || context.output.ask("Start another one?")? {
         return Ok(true);

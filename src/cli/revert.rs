@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use undertext::ops::{self, Back, Later};
 use undertext::report::Line;
+use undertext::verbs::{self, Back, Later};
 
 use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
@@ -80,7 +80,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (mut archive, session) = args.moving.begin(context, words.session)?;
     let workspace = context.workspace();
-    let reverted = ops::revert(&mut archive, &session, &workspace, back, message);
+    let reverted = verbs::revert(&mut archive, &session, &workspace, back, message);
     let mut reverted = reverted.map_err(|error| {
         let is_number = wanted.bytes().all(|byte| byte.is_ascii_digit());
         let place = if is_number { format!("@{wanted}") } else { wanted.to_owned() };

@@ -1,6 +1,6 @@
 //! `rotations`: lists the live files that were set aside.
 
-use undertext::ops::{self, RotatedState};
+use undertext::verbs::{self, RotatedState};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 pub(super) fn list(context: &mut Context, about: &About) -> Result<Exit, CommandError> {
     let (archive, session) = context.find(about.wanted()?)?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
-    let all = ops::rotations(&archive, &session)?;
+    let all = verbs::rotations(&archive, &session)?;
     if all.is_empty() {
         context.output.note("None of this session's files were set aside");
     }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use undertext::model::{Role, SessionName};
-use undertext::ops::{self, Archive, Case, Pattern, Query, Search, Sort, Sought, Within, Words};
 use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
 use undertext::store::SessionFilter;
+use undertext::verbs::{self, Archive, Case, Pattern, Query, Search, Sort, Sought, Within, Words};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -232,12 +232,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut printed = Printed::default();
     let searched = if args.list || args.count {
-        ops::count(&archive, &search, |counted| {
+        verbs::count(&archive, &search, |counted| {
             printed.sessions += 1;
             tell_count(context, &archive, counted, args)
         })?
     } else {
-        ops::search(&archive, &search, |searched, hit| {
+        verbs::search(&archive, &search, |searched, hit| {
             if printed.session.is_none() {
                 head(context, searched)?;
             }
@@ -274,7 +274,7 @@ impl Args {
         one || period || *here || *reverted || !(role.is_empty() && parts.is_empty())
     }
 
-    fn sought(&self) -> Result<Sought, ops::Unfit> {
+    fn sought(&self) -> Result<Sought, verbs::Unfit> {
         let words = self.words.join(" ");
         let manner = match (self.word, self.regex, self.fixed) {
             (true, ..) => Words::Word,
@@ -282,7 +282,7 @@ impl Args {
             (_, _, true) => Words::Literal,
             _ => match Query::new(&words) {
                 // Signs alone are no words.
-                Err(ops::Unfit::Empty) if !words.is_empty() => Words::Literal,
+                Err(verbs::Unfit::Empty) if !words.is_empty() => Words::Literal,
                 query => return query.map(Sought::Words),
             },
         };
@@ -459,7 +459,7 @@ fn say_near(
     };
     let mut sessions = 0;
     if args.has_filters() {
-        ops::count(archive, &plain, |_| {
+        verbs::count(archive, &plain, |_| {
             sessions += 1;
             Ok::<_, CommandError>(())
         })?;
@@ -472,7 +472,7 @@ fn say_near(
         let found = counted(sessions, "session", "sessions");
         context.output.hint(line.to(format!("without the filters, {found} match")));
     } else {
-        for word in ops::near(archive, &search.sought) {
+        for word in verbs::near(archive, &search.sought) {
             context.output.hint(Line::new("search").with(word).to("a word that begins so"));
         }
     }

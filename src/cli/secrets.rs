@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 
 use undertext::model::SessionName;
-use undertext::ops::{self, Archive, Suspects};
 use undertext::report::{Report, Secret, Secrets};
+use undertext::verbs::{self, Archive, Suspects};
 
 use super::Context;
 use super::common::counted;
@@ -18,7 +18,7 @@ const LISTED: usize = 5;
 
 /// Reads the name of a rule.
 pub(super) fn rule(name: &str) -> Result<String, String> {
-    let rules = ops::secret_rules();
+    let rules = verbs::secret_rules();
     if rules.contains(&name) {
         return Ok(name.to_owned());
     }
@@ -49,7 +49,7 @@ pub(super) fn run(
     };
     let suspects = Suspects { session, rules: rules.to_vec(), allowed, ..Suspects::default() };
     let output = &mut context.output;
-    let told = ops::audit_secrets(&archive, &suspects, &mut |done, all| {
+    let told = verbs::audit_secrets(&archive, &suspects, &mut |done, all| {
         output.steps("looking", done, all);
     })?;
     if !context.json {

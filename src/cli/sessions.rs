@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use undertext::model::{SessionName, Timestamp};
-use undertext::ops::{self, Archive, Bond, Having, Order};
 use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
+use undertext::verbs::{self, Archive, Bond, Having, Order};
 
 use super::error::{CommandError, Exit};
 use super::{Context, common, complete};
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(Some(wanted))?;
-    let concealed = ops::hide(&mut archive, &session, hidden)?;
+    let concealed = verbs::hide(&mut archive, &session, hidden)?;
     context.tell(&concealed.notices);
     if context.answer_change((&archive, &session), &concealed)? {
         return Ok(Exit::Yes);
@@ -243,8 +243,8 @@ impl Context {
         having: &Having,
         order: Order,
     ) -> Result<Listing, CommandError> {
-        let mut listing = ops::list(archive, filter, having, order, &self.usual())?;
-        let open = ops::open_sessions(&self.agent_folders());
+        let mut listing = verbs::list(archive, filter, having, order, &self.usual())?;
+        let open = verbs::open_sessions(&self.agent_folders());
         for listed in &mut listing.sessions {
             let SessionName { format, id } = &listed.name;
             listed.open = open.iter().any(|open| open.format == format && open.session == *id);

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use undertext::disk;
-use undertext::ops::{Allowed, Masks};
 use undertext::report::{Hint, ReadSetting};
 use undertext::settings::{Author, Exclude, File, Mask, Read, Secrets, Setting, Settings};
+use undertext::verbs::{Allowed, Masks};
 use undertext::wire;
 
 use super::Context;

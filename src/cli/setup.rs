@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use undertext::ops::{self, Setup};
 use undertext::report::{Calling, Line, Report as _, SetUp, SettingUp};
+use undertext::verbs::{self, Setup};
 use undertext::wire::discover::{self, HookFile};
 use undertext::wire::{self, Call};
 
@@ -74,7 +74,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(CommandError::user(error).hinted(list()));
     }
     let call = if args.off { None } else { Some(call(context, &place)?) };
-    let change = ops::setup(&place, call.as_ref())?;
+    let change = verbs::setup(&place, call.as_ref())?;
     let path = context.env.homely(&place.path);
     let agent = place.agent;
     if let Some(field) = change.hindrance.filter(|_| !args.off) {
@@ -191,7 +191,7 @@ fn conclude(
 pub(crate) fn callings(context: &Context) -> Vec<Calling> {
     let places = places(context).into_iter().filter(|place| place.home.is_dir());
     // Without a path of this program nothing is known of others.
-    places.filter_map(|place| Some(ops::calling(&place, &call(context, &place).ok()?))).collect()
+    places.filter_map(|place| Some(verbs::calling(&place, &call(context, &place).ok()?))).collect()
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {
@@ -200,7 +200,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     let mut places = places(context);
     places.retain(|place| place.home.is_dir());
     for place in &places {
-        let calling = ops::calling(place, &call(context, place)?);
+        let calling = verbs::calling(place, &call(context, place)?);
         if context.answer(&calling)? {
             continue;
         }

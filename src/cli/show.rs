@@ -7,8 +7,8 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use regex::Regex;
 use undertext::model::{Position, Text};
-use undertext::ops::{self, Archive, Hidden, Line, Passage, Session, SessionError, Target};
 use undertext::report::{self, Excerpt, TextLine, Uncovered};
+use undertext::verbs::{self, Archive, Hidden, Line, Passage, Session, SessionError, Target};
 
 use super::error::{CommandError, Exit};
 use super::shown::Shown;
@@ -128,11 +128,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let words = context.words(Noun::Place, (1, 1), &[Some(&args.entry)], &args.about)?;
     let (archive, session) = context.look(words.session)?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
-    let passage = ops::find_passage(archive.store(), &session, wanted)?;
+    let passage = verbs::find_passage(archive.store(), &session, wanted)?;
     if args.hidden || args.diff {
         let mut hidden = Vec::new();
         for target in targets(&passage) {
-            hidden.push(ops::hidden(&archive, &session, &target)?);
+            hidden.push(verbs::hidden(&archive, &session, &target)?);
         }
         return show_hidden(context, args, &hidden);
     }
@@ -141,9 +141,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut target = passage.target;
     if args.original {
-        target = ops::original(&archive, &session, &target)?;
+        target = verbs::original(&archive, &session, &target)?;
     }
-    let shown = ops::show(&archive, &session, &target)?;
+    let shown = verbs::show(&archive, &session, &target)?;
     let (line, bytes) = shown.ok_or(SessionError::Start)?;
     if let Some(damaged) = line.damaged() {
         if !context.json && !args.raw {
@@ -230,7 +230,7 @@ fn show_passage(
     }
     if args.raw {
         for (n, target) in targets(passage).enumerate() {
-            let shown = ops::show(archive, session, &target)?;
+            let shown = verbs::show(archive, session, &target)?;
             context.output.write_all(if n > 0 { b"\n" } else { b"" })?;
             context.output.write_all(&shown.map(|(_, bytes)| bytes).unwrap_or_default())?;
         }

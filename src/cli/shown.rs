@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
-use undertext::ops::{self, Archive, Line, Log, Passage, Pattern, Session, Target};
 use undertext::report::{self, Hint};
+use undertext::verbs::{self, Archive, Line, Log, Passage, Pattern, Session, Target};
 
 use super::Context;
 use super::common::{counted, number, pattern};
@@ -44,7 +44,7 @@ impl Shown {
         session: &Session,
         count: usize,
     ) -> Result<Log, CommandError> {
-        let read = if self.all { ops::log_all } else { ops::log };
+        let read = if self.all { verbs::log_all } else { verbs::log };
         Ok(read(archive.store(), session, None, count)?)
     }
 
@@ -63,10 +63,10 @@ impl Shown {
     ) -> Result<Log, CommandError> {
         let read = |limit| match passage {
             Some(Passage { target, entries, .. }) => {
-                ops::log_of(archive.store(), session, (target, entries), self.all, limit)
+                verbs::log_of(archive.store(), session, (target, entries), self.all, limit)
             }
-            None if self.all => ops::log_all(archive.store(), session, target, limit),
-            None => ops::log(archive.store(), session, target, limit),
+            None if self.all => verbs::log_all(archive.store(), session, target, limit),
+            None => verbs::log(archive.store(), session, target, limit),
         };
         let count = self.count.filter(|count| *count > 0).unwrap_or(usize::MAX);
         let mut asked = count;
@@ -193,7 +193,7 @@ impl Shown {
 
 /// Returns whether nothing is shown of a session because it is damaged, or the store that should have more of it.
 fn is_damaged(archive: &Archive, session: &Session) -> bool {
-    let verified = ops::verify(archive, Some(session), &mut |_| ());
+    let verified = verbs::verify(archive, Some(session), &mut |_| ());
     archive.torn().is_some()
         || verified.is_ok_and(|verified| verified.damaged > verified.files || verified.lost > 0)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use undertext::ops::{self, Stats};
+use undertext::verbs::{self, Stats};
 
 use super::Context;
 use super::common::counted;
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let archive = context.open_reader()?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, right, right]);
-    for stats in ops::stats(&archive)? {
+    for stats in verbs::stats(&archive)? {
         if context.answer(&stats)? {
             continue;
         }
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let (archive, session) = context.find(Some(wanted))?;
     context.follow(&archive, &session);
-    let stats = ops::stats_of(&archive, &session)?;
+    let stats = verbs::stats_of(&archive, &session)?;
     if context.answer(&stats)? {
         return Ok(Exit::Yes);
     }

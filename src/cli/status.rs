@@ -7,11 +7,11 @@ use serde_json::Value;
 use undertext::context::measure::Word;
 use undertext::context::plan::Nearness;
 use undertext::context::window::Source;
-use undertext::ops::{self, Session};
 use undertext::report::{
     Conversation, Fullness, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings,
     UsedFile,
 };
+use undertext::verbs::{self, Session};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -53,25 +53,25 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.find(args.about.wanted()?)?;
     if args.layers {
-        layers(context, &session, &ops::layers(&archive, &session)?)?;
+        layers(context, &session, &verbs::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);
     }
     if args.files {
         context.follow(&archive, &session);
-        return used(context, &ops::files_used(&archive, &session)?);
+        return used(context, &verbs::files_used(&archive, &session)?);
     }
     // What the live file holds beyond the store is shown, and is no operation yet.
     let operations = archive.store().state(session.key)?.operations();
     let live_state = context.follow(&archive, &session);
-    let status = Status { operations, live_state, ..ops::status(&archive, &session)? };
+    let status = Status { operations, live_state, ..verbs::status(&archive, &session)? };
     let settings = context.settings()?;
-    let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
+    let full = verbs::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if let Some((_, full)) = &full {
         models::warn_tight(context, &Output::events(false), &session, &full.window);
     }
-    let glance = ops::known_glance(&archive, &session, &models::usual(&settings));
+    let glance = verbs::known_glance(&archive, &session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);
     let standing = Standing { session: &session, status: &status, full: full.as_ref(), reverted };
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use undertext::ops::{self, Later, OpsError};
 use undertext::report::Line;
+use undertext::verbs::{self, Later, OpsError};
 
 use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
@@ -46,8 +46,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, words.session, manner, Later::Switch(name.to_owned()));
     }
     let (mut archive, session) = args.moving.begin(context, words.session)?;
-    let switched = ops::switch(&mut archive, &session, name);
-    let is_place = || ops::find_place(archive.store(), &session, name).is_ok();
+    let switched = verbs::switch(&mut archive, &session, name);
+    let is_place = || verbs::find_place(archive.store(), &session, name).is_ok();
     let mut switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error).hinted(
             Line::about("revert").with(name).to("to go back to that place on the current branch"),

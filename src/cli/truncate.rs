@@ -2,9 +2,9 @@
 
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
-use undertext::ops::{self, Archive, Asked, Bound, Oversized, Session, Truncated};
 use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
+use undertext::verbs::{self, Archive, Asked, Bound, Oversized, Session, Truncated};
 
 use super::Context;
 use super::common::{count, counted, limit, tokens};
@@ -64,8 +64,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (mut archive, session) = context.try_change(args.about.wanted()?)?;
         archive.set_manner(context.manner(args.force, false));
         let bound = bound(context, args, &settings, &archive, &session)?;
-        let found = ops::oversized(&archive, &session, bound)?;
-        let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
+        let found = verbs::oversized(&archive, &session, bound)?;
+        let cached = verbs::cached(&archive, &session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
         })?;
         show(context, &found.results)?;
@@ -83,14 +83,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
         // What the change itself refuses is refused here.
-        ops::truncate(&mut archive, &session, bound)?;
+        verbs::truncate(&mut archive, &session, bound)?;
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
     let bound = bound(context, args, &settings, &archive, &session)?;
-    let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
-        Ok(ops::oversized(&archive, &session, bound)?.results.first().map(|result| result.entry))
+    let cached = verbs::cached(&archive, &session, &asked(args, &settings), || {
+        Ok(verbs::oversized(&archive, &session, bound)?.results.first().map(|result| result.entry))
     })?;
     if let Some(cached) = cached {
         warn(context, cached);
@@ -103,7 +103,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Ok(Exit::No);
         }
     }
-    let done = ops::truncate(&mut archive, &session, bound)?;
+    let done = verbs::truncate(&mut archive, &session, bound)?;
     context.tell(&done.notices);
     if !context.json {
         context.say_session((&archive, &session))?;
@@ -143,7 +143,7 @@ fn bound(
 ) -> Result<Bound, CommandError> {
     let is_by_window = args.max_chars.is_none();
     let asked = asked(args, settings);
-    let window = is_by_window.then(|| ops::window(archive, session, &asked)).transpose()?;
+    let window = is_by_window.then(|| verbs::window(archive, session, &asked)).transpose()?;
     if let Some(window) = &window {
         warn_tight(context, &Output::events(false), session, window);
     }

@@ -9,10 +9,10 @@ use undertext::context::Shape;
 use undertext::context::model::Tool;
 use undertext::json;
 use undertext::model::Stop;
-use undertext::ops::{self, Answer, Call, OpsError, Turning};
 use undertext::provider::process::{self, Task};
 use undertext::report::{Hint, Line, Report as _};
 use undertext::settings::ProviderKind;
+use undertext::verbs::{self, Answer, Call, OpsError, Turning};
 
 use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
@@ -105,15 +105,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         tools: &offered,
         answer: answer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
         max_tokens: provider.max_tokens.unwrap_or(models::MAX_TOKENS),
-        steps: settings.turn.steps.unwrap_or(ops::STEPS).max(1),
+        steps: settings.turn.steps.unwrap_or(verbs::STEPS).max(1),
     };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let hash =
-        |archive: &ops::Archive| Ok::<_, CommandError>(archive.store().state(session.key)?.hash());
+    let hash = |archive: &verbs::Archive| {
+        Ok::<_, CommandError>(archive.store().state(session.key)?.hash())
+    };
     let before = hash(&archive)?;
     let prompt = prompt.as_deref();
-    let done = match ops::turn(&mut archive, &session, &workspace, prompt, &turning, &mut emit) {
+    let done = match verbs::turn(&mut archive, &session, &workspace, prompt, &turning, &mut emit) {
         Ok(done) => done,
         Err(error @ OpsError::Model(_)) => return Err(kept(error, args)),
         Err(error) if hash(&archive)? != before => return Err(kept(error, args)),
@@ -170,13 +171,13 @@ fn unfinished(stop: Stop) -> Option<&'static str> {
 }
 
 /// Refuses a prompt that is the id of a session, or its beginning as it is shown: `turn` takes the session by -s.
-fn refuse_session(archive: &ops::Archive, word: &str) -> Result<(), CommandError> {
+fn refuse_session(archive: &verbs::Archive, word: &str) -> Result<(), CommandError> {
     /// As short as the screens show an id.
     const SHORTEST: usize = 8;
     if word.len() < SHORTEST || word.contains(char::is_whitespace) {
         return Ok(());
     }
-    let found = ops::find_session(archive.store(), Some(word), Path::new(""));
+    let found = verbs::find_session(archive.store(), Some(word), Path::new(""));
     match found {
         Ok(found) if found.name.id.starts_with(word) => {
             let error = anyhow!("{word} is a session, but `turn` takes a PROMPT here");

@@ -1,8 +1,8 @@
 //! `undo`: undoes an operation.
 
 use undertext::model::OperationNumber;
-use undertext::ops::{self, Later};
 use undertext::report::Line;
+use undertext::verbs::{self, Later};
 
 use super::Context;
 use super::common::{self, Delay, Moving};
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, wanted, manner, Later::Undo(args.operation));
     }
     let (mut archive, session) = args.moving.begin(context, wanted)?;
-    let undone = ops::undo(&mut archive, &session, args.operation);
+    let undone = verbs::undo(&mut archive, &session, args.operation);
     let mut undone = undone.map_err(|error| {
         let n = args.operation.map(|n| n.to_string());
         let line = n.into_iter().fold(Line::about("undo"), |line, n| line.option("op", n));

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use undertext::ops::{self, Finding, Verified, Verifying};
 use undertext::report::{Line, Report as _};
 use undertext::store::FaultKind;
+use undertext::verbs::{self, Finding, Verified, Verifying};
 
 use super::Context;
 use super::common::counted;
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let verified = match opened {
         Ok((archive, session)) => {
             let output = &mut context.output;
-            ops::verify(&archive, session.as_ref(), &mut |told| match told {
+            verbs::verify(&archive, session.as_ref(), &mut |told| match told {
                 Verifying::Session(done, all) => output.steps("verifying session", done, all),
                 Verifying::Found(finding)
                     if !json && !args.verbose && finding.kind == FaultKind::Oddity =>

@@ -17,8 +17,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use undertext::disk::{Changes, Watch};
 use undertext::model::SessionName;
-use undertext::ops::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
 use undertext::report::{Becoming, Watched, Watching};
+use undertext::verbs::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
 
 use super::common::{counted, first_line};
 use super::error::{CommandError, Exit};
@@ -205,7 +205,7 @@ impl Loop<'_> {
             Step::Skipped(_) | Step::Reading { .. } => {}
         };
         let attach = paths(&self.folders);
-        let taken = ops::import_changed(&mut archive, (&changed, &gone), &attach, &mut report);
+        let taken = verbs::import_changed(&mut archive, (&changed, &gone), &attach, &mut report);
         // What was taken in is told, whatever came after it.
         for step in steps {
             self.context.tell_change(&archive, step)?;
@@ -267,7 +267,7 @@ impl Context {
             let name = SessionName { format: format.to_owned(), id: id.to_owned() };
             // One that is not taken in yet comes with all that is there.
             if let Some(session) = archive.session(&name)? {
-                all.extend(ops::file_of(archive, &session)?);
+                all.extend(verbs::file_of(archive, &session)?);
             }
         }
         Ok(all.into_iter().collect())

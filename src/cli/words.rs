@@ -14,8 +14,8 @@
 use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, Session};
 use undertext::report::{Hint, Line};
+use undertext::verbs::{self, Archive, Session};
 
 use super::common::counted;
 use super::error::CommandError;
@@ -59,7 +59,7 @@ impl About {
         first: &OsStr,
         second: Option<&'w OsStr>,
     ) -> Option<(Option<&'w OsStr>, Option<&'w OsStr>)> {
-        let is_name = first.to_str().is_some_and(ops::is_branch_name);
+        let is_name = first.to_str().is_some_and(verbs::is_branch_name);
         let mut is_session = || context.fits(Noun::Place, &(Vec::new(), Some(first)));
         let is_alone = self.named.as_deref().is_none_or(|named| named == first);
         (is_alone && !is_name && is_session()).then_some((second, self.session.as_deref()))
@@ -114,7 +114,7 @@ impl Noun {
     fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
         match self {
             Self::Place | Self::Passage => {
-                ops::find_passage(archive.store(), session, word).is_ok()
+                verbs::find_passage(archive.store(), session, word).is_ok()
             }
             Self::Branch => {
                 let state = archive.store().state(session.key);
@@ -125,7 +125,7 @@ impl Noun {
 
     /// Returns whether a word may be one by its form.
     fn may_be(self, word: &OsStr) -> bool {
-        self != Self::Passage || word.to_str().is_some_and(ops::is_passage)
+        self != Self::Passage || word.to_str().is_some_and(verbs::is_passage)
     }
 }
 
@@ -233,7 +233,7 @@ impl Context {
     /// Returns whether a reading names a session that is there, and what is in it.
     fn fits(&mut self, noun: Noun, (nouns, session): &Reading<'_>) -> bool {
         let found = match self.file(*session) {
-            Some(path) => ops::peek(&path, self.env.ambient()).ok(),
+            Some(path) => verbs::peek(&path, self.env.ambient()).ok(),
             None => self.open_reader().ok().and_then(|archive| {
                 let session = self.lookup(&archive, *session).ok()?;
                 Some((archive, session))
@@ -249,7 +249,7 @@ impl Context {
 
     /// Takes a word that names a session and a place in it apart, unless it is the name of a file.
     fn split<'w>(&self, word: &'w OsStr) -> Option<(&'w OsStr, &'w OsStr)> {
-        let (session, place) = ops::split_place(word.to_str()?)?;
+        let (session, place) = verbs::split_place(word.to_str()?)?;
         let is_file = self.env.current_dir.join(word).exists();
         (!is_file).then_some((OsStr::new(session), OsStr::new(place)))
     }
@@ -266,7 +266,7 @@ pub(crate) fn is_place_only(word: &OsStr) -> bool {
         word.starts_with('@')
             || word == "HEAD"
             || (word.contains('~') && !word.starts_with('~'))
-            || (word.contains("..") && ops::is_passage(word))
+            || (word.contains("..") && verbs::is_passage(word))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use undertext::model::{Block, EntryId, EntryNumber, EntrySet, Kind, Message};
-use undertext::ops::Line;
+use undertext::verbs::Line;
 
 use super::harness;
 

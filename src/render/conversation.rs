@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use undertext::model::{
     Block, EntryId, EntryNumber, Image, Kind, Message, Text, Thinking, Timestamp,
 };
-use undertext::ops::Line;
+use undertext::verbs::Line;
 use undertext::wire::{Earlier, How};
 
 use super::answers::{Answers, Pairs, blocks, is_own, is_plain};

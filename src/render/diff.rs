@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use undertext::ops::{Hidden, Line, Side};
+use undertext::verbs::{Hidden, Line, Side};
 
 use super::conversation::{self, Manner};
 use super::hunks::{self, AROUND, mark, unified};

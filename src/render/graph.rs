@@ -12,8 +12,8 @@ use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
 use undertext::model::{CheckpointNumber, Kind};
-use undertext::ops::{Drawing, GraphNode, OpsError, Outlined, Spot};
 use undertext::report::Acts;
+use undertext::verbs::{Drawing, GraphNode, OpsError, Outlined, Spot};
 use undertext::wire::Departure;
 
 use super::style::{Label, Styles};

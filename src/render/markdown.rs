@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use undertext::model::{Block, Kind};
-use undertext::ops::{Line, Masking};
+use undertext::verbs::{Line, Masking};
 use undertext::wire::Earlier;
 
 use super::answers::{Answers, is_own};

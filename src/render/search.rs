@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use undertext::model::Role;
-use undertext::ops::Stand;
 use undertext::report::{FoundPlace, Hit, HitLine};
+use undertext::verbs::Stand;
 
 use super::safe;
 use super::style::{Label, Styles};

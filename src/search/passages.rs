@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 use crate::{
     json::Raw,
     model::{Block, FileNumber, Message, OperationNumber, Role, Sidecar},
-    session::{Session, tools::is_command},
+    session::{Session, read::tools::is_command},
     store::{Store, StoreError},
     wire::{Earlier, plain_output},
 };

@@ -11,7 +11,7 @@ use crate::{
     session::{
         Deriver, Session, SessionError, View,
         derive::{self, Said, Titles},
-        elsewhere::is_adopted,
+        graph::beginning::is_adopted,
     },
     store::{Derived, Store, StoreError, sound},
     wire::{Envelope, TIED},

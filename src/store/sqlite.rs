@@ -22,32 +22,20 @@
 //! Invariant: an operation is in the journal or in the tables, never in both; each question is answered by one snapshot.
 
 mod add;
-mod body;
-mod bytes;
+pub(crate) mod bytes;
 mod check;
-mod covered;
 mod derived;
-mod difference;
-mod held;
-mod held_open;
+pub(crate) mod index;
 mod journal;
-mod known;
-mod lengths;
 mod list;
-mod long;
 mod open;
-mod opened;
-mod pack;
+mod open_files;
 mod query;
-mod redact;
 mod repack;
 mod rows;
 mod salvage;
-mod seal;
-mod sift;
 mod totals;
 mod witness;
-mod words;
 mod write;
 
 use std::{
@@ -64,11 +52,15 @@ use std::{
 
 use rusqlite::{Connection, ffi};
 
+pub use crate::store::sqlite::index::words::{
+    Document, Mark, Piece, Reach, Settled, WEIGHTS, Weight, WordIndex,
+};
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 pub use salvage::{Loss, Salvage, Wanted, WantedFile};
 pub use witness::{Witness, is_witnessed};
-pub use words::{Document, Mark, Piece, Reach, Settled, WEIGHTS, Weight, WordIndex};
 
+use crate::store::sqlite::bytes::lengths;
+use crate::store::sqlite::open_files::{FileId, HeldOpen, file_at};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, DATABASE, Entry, EntryNumber, FileNumber,
@@ -84,7 +76,6 @@ use crate::{
         overlay::{Overlay, laid::Laid},
     },
 };
-use held_open::{FileId, HeldOpen, file_at};
 use query::Emptied;
 use rows::Tables;
 use witness::{Condition, WitnessFile};

@@ -11,7 +11,7 @@ use undertext::{
         measure::Measure, sanitize::Hygiene, tokens::Counting, window::Windows,
     },
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
-    ops::{self, Asked, Layers},
+    verbs::{self, Asked, Layers},
 };
 
 use crate::{fixture, fixture::number, needs, resume::peek};
@@ -834,7 +834,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
             let mut asked = asked(shape);
             for limits in [Limits::default(), Limits { turns: Some(2), ..Limits::default() }] {
                 asked.limits = limits;
-                let found = ops::context(&archive, &session, None, &asked).unwrap();
+                let found = verbs::context(&archive, &session, None, &asked).unwrap();
                 let request = context::request(&found.prepared.items, shape);
                 let request: Value = serde_json::from_str(&told(&request)).unwrap();
                 let broken = broken_rule(&request, shape);
@@ -846,7 +846,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 assert!(again.items.len() == found.prepared.items.len(), "{}", path.display());
                 // Cut to the least, the request has the same messages and is as sound.
                 let cut = Asked { results: Some(Limit::of_chars(0)), ..asked.clone() };
-                let cut = ops::context(&archive, &session, None, &cut).unwrap();
+                let cut = verbs::context(&archive, &session, None, &cut).unwrap();
                 assert_eq!(cut.prepared.items.len(), found.prepared.items.len());
                 assert!(cut.tokens() <= found.tokens());
                 let request = context::request(&cut.prepared.items, shape);
@@ -863,21 +863,21 @@ fn a_line_is_counted_once_and_what_is_kept_is_what_counting_gives() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session =
-        ops::new(&mut archive, &Layers::default(), &fixture::workspace()).unwrap().session;
+        verbs::new(&mut archive, &Layers::default(), &fixture::workspace()).unwrap().session;
     for n in 0..40 {
         fixture::say(&mut archive, &session, &"a word or two ".repeat(n));
     }
     let asked = asked_exactly();
-    let first = ops::context(&archive, &session, None, &asked).unwrap();
+    let first = verbs::context(&archive, &session, None, &asked).unwrap();
     assert_eq!(first.fresh.len(), 40);
-    ops::keep_counts(&mut archive, &session, first.counting, &first.fresh).unwrap();
-    let second = ops::context(&archive, &session, None, &asked).unwrap();
+    verbs::keep_counts(&mut archive, &session, first.counting, &first.fresh).unwrap();
+    let second = verbs::context(&archive, &session, None, &asked).unwrap();
     assert_eq!(second.fresh, []);
     assert_eq!(second.prepared, first.prepared);
     assert_eq!(fixture::damage(&archive), [""; 0]);
     // In the tokens of another vocabulary nothing is known yet.
     let other = Asked { model: Some("gpt-4o".into()), ..asked };
-    assert_eq!(ops::context(&archive, &session, None, &other).unwrap().fresh.len(), 40);
+    assert_eq!(verbs::context(&archive, &session, None, &other).unwrap().fresh.len(), 40);
 }
 
 fn any_block() -> impl Strategy<Value = Block> {

@@ -16,8 +16,8 @@ use undertext::{
     model::{
         EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName, Timestamp,
     },
-    ops::{self, Archive, Asked, Bound, Compacting, Machine, Session},
     store::{Access, SessionFilter},
+    verbs::{self, Archive, Asked, Bound, Compacting, Machine, Session},
     wire::{self, Claude, Codex, Draft, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
 };
 
@@ -112,7 +112,7 @@ fn stored(format: &dyn Format, sessions: u64, count: u64) -> TempDir {
         write(folder.path(), session, &lines(format, session, count));
     }
     let mut archive = fixture::open(store.path(), 1);
-    ops::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
+    verbs::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
     drop(archive);
     let db = Connection::open(store.path().join("store.db")).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -127,7 +127,7 @@ fn reads(store: &TempDir, ask: impl FnOnce(&Archive)) -> i64 {
 }
 
 fn named(archive: &Archive, session: u64) -> Session {
-    ops::find_session(archive.store(), Some(&uuid(session, 0)), Path::new("/")).unwrap()
+    verbs::find_session(archive.store(), Some(&uuid(session, 0)), Path::new("/")).unwrap()
 }
 
 fn asked() -> Asked {
@@ -154,25 +154,25 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
         };
         check("log", &|archive, session| {
-            assert_eq!(ops::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
+            assert_eq!(verbs::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
         });
         check("status", &|archive, session| {
-            ops::status(archive, session).unwrap();
-            assert!(ops::fullness(archive, session, &asked()).unwrap().tokens > 1000);
+            verbs::status(archive, session).unwrap();
+            assert!(verbs::fullness(archive, session, &asked()).unwrap().tokens > 1000);
         });
         check("the newest checkpoints", &|archive, session| {
-            let newest = ops::newest_checkpoints(archive.store(), session, 20).unwrap();
+            let newest = verbs::newest_checkpoints(archive.store(), session, 20).unwrap();
             assert_eq!(newest.len(), 20);
             let newest = newest.last().map(|shown| shown.checkpoint.n);
-            let at = ops::standing_at(archive.store(), session).unwrap();
-            assert_eq!(at.map(ops::Spot::checkpoint), newest);
+            let at = verbs::standing_at(archive.store(), session).unwrap();
+            assert_eq!(at.map(verbs::Spot::checkpoint), newest);
         });
         check("branches", &|archive, session| {
-            assert_eq!(ops::branches(archive, session).unwrap().len(), 1);
+            assert_eq!(verbs::branches(archive, session).unwrap().len(), 1);
         });
         check("the last entry", &|archive, session| {
-            let head = ops::find_place(archive.store(), session, "HEAD").unwrap();
-            ops::messages(archive.store(), session, head.entry().unwrap()).unwrap();
+            let head = verbs::find_place(archive.store(), session, "HEAD").unwrap();
+            verbs::messages(archive.store(), session, head.entry().unwrap()).unwrap();
         });
     }
 }
@@ -187,10 +187,10 @@ fn to_count_checkpoints_no_turn_is_read() {
             (given, pages)
         };
         let (counted, few) = asked(&|archive, session| {
-            usize::try_from(ops::stats_of(archive, session).unwrap().checkpoints).unwrap()
+            usize::try_from(verbs::stats_of(archive, session).unwrap().checkpoints).unwrap()
         });
         let (listed, many) =
-            asked(&|archive, session| ops::checkpoints(archive.store(), session).unwrap().len());
+            asked(&|archive, session| verbs::checkpoints(archive.store(), session).unwrap().len());
         assert_eq!(counted, listed);
         assert!(few < many, "{}: {few} pages to count, {many} to list", format.name());
     }
@@ -207,7 +207,7 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
             write(&sessions, 1, &lines(format, 1, count));
             let mut archive = fixture::open(&store, 1);
             let folders = [sessions];
-            ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+            verbs::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
             drop(archive);
             let db = Connection::open(store.join("store.db")).unwrap();
             db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -223,25 +223,25 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
             });
             assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
         };
-        let nowhere = ops::workspace(Path::new("/"));
+        let nowhere = verbs::workspace(Path::new("/"));
         check("revert, undo and redo", &|archive, session| {
-            let reverted = ops::revert(archive, session, &nowhere, "HEAD~4", None).unwrap();
+            let reverted = verbs::revert(archive, session, &nowhere, "HEAD~4", None).unwrap();
             assert!(reverted.landing.kept.is_some());
-            ops::undo(archive, session, None).unwrap();
-            ops::redo(archive, session).unwrap();
+            verbs::undo(archive, session, None).unwrap();
+            verbs::redo(archive, session).unwrap();
         });
         check("revert with a note", &|archive, session| {
-            ops::revert(archive, session, &nowhere, "HEAD~4", Some("a note")).unwrap();
+            verbs::revert(archive, session, &nowhere, "HEAD~4", Some("a note")).unwrap();
         });
         check("append", &|archive, session| {
             let words = Draft::Note("more words".into());
-            ops::append(archive, session, &nowhere, &[words]).unwrap();
+            verbs::append(archive, session, &nowhere, &[words]).unwrap();
         });
         let asked = asked();
         let compact = |archive: &mut Archive, session: &Session| {
             let wanted = Compacting::of(&asked, &|| Timestamp(0));
             let wanted = Compacting { keep: Keep::Last(2), ..wanted };
-            ops::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap()
+            verbs::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap()
         };
         for (store, _) in &kept {
             let mut archive = fixture::open(store, 2);
@@ -249,7 +249,7 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
             assert!(compact(&mut archive, &session).operation.is_some());
             for n in 0..20 {
                 let words = Draft::Note(format!("{n} {}", "words behind a summary ".repeat(20)));
-                ops::append(&mut archive, &session, &nowhere, &[words]).unwrap();
+                verbs::append(&mut archive, &session, &nowhere, &[words]).unwrap();
             }
         }
         check("compact", &|archive, session| {
@@ -269,7 +269,7 @@ fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
             let mut archive = fixture::open(&store, 1);
             for n in 1..=times {
                 write(&sessions, 1, &lines[..lines.len() - times + n]);
-                ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+                verbs::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
             }
             drop(archive);
             let db = Connection::open(store.join("store.db")).unwrap();
@@ -289,15 +289,16 @@ fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
             assert!(often <= once + 8, "{} {what}: {once} pages, then {often}", format.name());
         };
         check("log", &|archive, session| {
-            assert_eq!(ops::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
+            assert_eq!(verbs::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
         });
         check("status", &|archive, session| {
-            ops::status(archive, session).unwrap();
+            verbs::status(archive, session).unwrap();
         });
         check("an entry by its id", &|archive, session| {
-            let head = ops::find_place(archive.store(), session, "HEAD").unwrap().entry().unwrap();
+            let head =
+                verbs::find_place(archive.store(), session, "HEAD").unwrap().entry().unwrap();
             let id = archive.store().entries(session.key, head.alone()).unwrap().remove(0).id;
-            let found = ops::find_place(archive.store(), session, &format!("{id:.16}")).unwrap();
+            let found = verbs::find_place(archive.store(), session, &format!("{id:.16}")).unwrap();
             assert_eq!(found.entry(), Some(head));
         });
     }
@@ -315,12 +316,12 @@ fn the_original_of_a_long_fork_is_found_as_that_of_a_short_one() {
         write(folder.path(), 2, &fork);
         write(folder.path(), 1, &[original, vec![own(1, count + 1)]].concat());
         let mut archive = fixture::open(store.path(), 1);
-        ops::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
+        verbs::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
         drop(archive);
         reads(&store, |archive| {
-            let kin = ops::kin(archive.store(), &named(archive, 2)).unwrap().unwrap();
+            let kin = verbs::kin(archive.store(), &named(archive, 2)).unwrap().unwrap();
             assert_eq!(kin.session, uuid(1, 0));
-            assert_eq!(ops::kin(archive.store(), &named(archive, 1)).unwrap(), None);
+            assert_eq!(verbs::kin(archive.store(), &named(archive, 1)).unwrap(), None);
         })
     });
     // Each step of a search by halves may read a page more.
@@ -338,20 +339,20 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
     check("a session by its id", &|archive| {
         assert_eq!(named(archive, 7).name.id, uuid(7, 0));
         let beginning =
-            ops::find_session(archive.store(), Some("00000007"), Path::new("/")).unwrap();
+            verbs::find_session(archive.store(), Some("00000007"), Path::new("/")).unwrap();
         assert_eq!(beginning.name.id, uuid(7, 0));
     });
     check("the word for a session", &|archive| {
-        let word = ops::short_name(archive.store(), &named(archive, 7)).unwrap();
+        let word = verbs::short_name(archive.store(), &named(archive, 7)).unwrap();
         assert_eq!(word, "00000007");
     });
     check("the newest session of a folder, and of one below it", &|archive| {
         for folder in ["/w", "/w/below/it"] {
-            ops::find_session(archive.store(), None, Path::new(folder)).unwrap();
+            verbs::find_session(archive.store(), None, Path::new(folder)).unwrap();
         }
     });
     check("the check of a session", &|archive| {
-        let verified = ops::verify(archive, Some(&named(archive, 7)), &mut |_| {}).unwrap();
+        let verified = verbs::verify(archive, Some(&named(archive, 7)), &mut |_| {}).unwrap();
         assert_eq!((verified.sessions, verified.entries, verified.damaged), (1, 2, 0));
     });
     check("the newest sessions", &|archive| {
@@ -360,7 +361,7 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
         assert_eq!(listed.len(), 20);
         for found in listed {
             let session = archive.session(&found.name).unwrap().unwrap();
-            assert_eq!(ops::kin(archive.store(), &session).unwrap(), None);
+            assert_eq!(verbs::kin(archive.store(), &session).unwrap(), None);
         }
     });
 }
@@ -617,10 +618,10 @@ fn what_is_kept_behind_a_summary_is_found_without_its_path() {
 }
 
 /// Takes a file into a store and returns its graph.
-fn graph(folder: &TempDir, lines: &[String]) -> ops::GraphView {
+fn graph(folder: &TempDir, lines: &[String]) -> verbs::GraphView {
     let path = write(folder.path(), 1, lines);
-    let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
-    ops::graph(&archive, &session, true).unwrap()
+    let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
+    verbs::graph(&archive, &session, true).unwrap()
 }
 
 #[test]
@@ -632,7 +633,7 @@ fn parents_behind_their_children_make_the_graph_that_they_make_in_order() {
         let in_order = graph(&folder, &lines);
         lines[usize::from(format.name() == "pi")..].reverse();
         let late = graph(&folder, &lines);
-        let outline = |graph: &ops::GraphView| {
+        let outline = |graph: &verbs::GraphView| {
             let nodes = graph.nodes.iter();
             nodes.map(|node| (node.uuid.clone(), node.parents.clone())).collect::<Vec<_>>()
         };
@@ -654,11 +655,11 @@ fn a_line_that_nests_a_million_deep_is_cut() {
         let folder = TempDir::new().unwrap();
         let path =
             write(folder.path(), 1, &[record(&Claude, 1, 1, None).to_string(), line.clone()]);
-        let (mut archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+        let (mut archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
         let bound = Bound { limit: Limit::of_chars(2_000), window: None };
-        let found = ops::oversized(&archive, &session, bound).unwrap().results;
+        let found = verbs::oversized(&archive, &session, bound).unwrap().results;
         assert_eq!(found.len(), 1);
-        let cut = ops::truncate(&mut archive, &session, bound).unwrap();
+        let cut = verbs::truncate(&mut archive, &session, bound).unwrap();
         assert!(cut.saved > 8_000, "{}", cut.saved);
     }
 }
@@ -697,11 +698,11 @@ fn fullness_is_what_the_whole_context_says() {
         }
         let folder = TempDir::new().unwrap();
         let (archive, session) =
-            ops::peek(&write(folder.path(), 1, &lines), Box::new(Machine)).unwrap();
-        let whole = ops::context(&archive, &session, None, &asked()).unwrap();
-        let found = ops::fullness(&archive, &session, &asked()).unwrap();
+            verbs::peek(&write(folder.path(), 1, &lines), Box::new(Machine)).unwrap();
+        let whole = verbs::context(&archive, &session, None, &asked()).unwrap();
+        let found = verbs::fullness(&archive, &session, &asked()).unwrap();
         assert_eq!(found.window, whole.window);
-        assert_eq!(ops::window(&archive, &session, &asked()).unwrap(), whole.window);
+        assert_eq!(verbs::window(&archive, &session, &asked()).unwrap(), whole.window);
         if found.is_least {
             assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
             told[0] += 1;
@@ -718,7 +719,10 @@ fn a_session_is_found_by_what_its_id_begins_with() {
     let store = stored(&Claude, 20, 2);
     let archive = Archive::open(store.path(), Access::Read, Box::new(Machine)).unwrap();
     for wild in ["%", "_", "0000000_", "*", "[0]"] {
-        assert!(ops::find_session(archive.store(), Some(wild), Path::new("/")).is_err(), "{wild}");
+        assert!(
+            verbs::find_session(archive.store(), Some(wild), Path::new("/")).is_err(),
+            "{wild}"
+        );
     }
     let name = SessionName { format: "claude".into(), id: uuid(20, 0) };
     assert_eq!(named(&archive, 20).name, name);
@@ -746,8 +750,8 @@ fn the_changes_to_a_message_of_many_records_are_in_proportion_to_it() {
             }
             let folder = TempDir::new().unwrap();
             let path = write(folder.path(), 1, &lines);
-            let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
-            let context = ops::context(&archive, &session, None, &asked()).unwrap();
+            let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
+            let context = verbs::context(&archive, &session, None, &asked()).unwrap();
             let changes = &context.prepared.changes;
             assert!(changes.iter().any(|change| change.entries.len() as u64 == count - 2));
             changes.iter().map(|change| change.entries.len()).sum::<usize>()
@@ -869,7 +873,7 @@ fn an_import_after_only_times_changed_reads_no_line_of_the_store() {
         .collect();
     let store = folder.path().join("store");
     let mut archive = fixture::open(&store, 1);
-    ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+    verbs::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
     drop(archive);
     let db = Connection::open(store.join("store.db")).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -879,7 +883,7 @@ fn an_import_after_only_times_changed_reads_no_line_of_the_store() {
     let imported = || {
         let watch = Faults::none(&store);
         let mut archive = fixture::open(&store, 2);
-        let summary = ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+        let summary = verbs::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
         assert_eq!((summary.unchanged, summary.entries), (3, 0));
         watch.reads()
     };

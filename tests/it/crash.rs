@@ -26,8 +26,8 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::{CheckpointNumber, EntryNumber, OperationNumber, Timestamp},
-    ops::{self, Archive, Bound, Compacting, Later, Notice, OpsError, Session, SyncError},
     store::{Access, StoreError},
+    verbs::{self, Archive, Bound, Compacting, Later, Notice, OpsError, Session, SyncError},
     wire::{Draft, Speaker},
 };
 
@@ -54,8 +54,8 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
     let here = workspace();
     let text = format!("message {n}.{}", " word".repeat(usize::try_from(n % 7).unwrap() * 40));
     match n % 10 {
-        4 => ops::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
-        5 => ops::undo(archive, session, None).map(|_| String::new()),
+        4 => verbs::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
+        5 => verbs::undo(archive, session, None).map(|_| String::new()),
         6 => {
             let (name, input) = ("Bash".to_owned(), "{}".to_owned());
             let output = format!("{text}\n{}", "a line of what a tool said\n".repeat(200));
@@ -63,23 +63,23 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
                 Draft::Call { id: format!("c{n}"), name, input },
                 Draft::Result { id: format!("c{n}"), output, error: None },
             ];
-            ops::append_cut(archive, session, &here, &drafts, Some(Limit::of_chars(3_000)))
+            verbs::append_cut(archive, session, &here, &drafts, Some(Limit::of_chars(3_000)))
                 .map(|_| text)
         }
         7 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
-            ops::truncate(archive, session, bound).map(|_| String::new())
+            verbs::truncate(archive, session, bound).map(|_| String::new())
         }
         8 => {
             let (asked, keep) = (crate::compact::asked(32_000), Keep::Last(2));
             let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
-            ops::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
+            verbs::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
         }
         9 => {
             let change = Later::Revert("1".to_owned(), Some(text));
-            ops::later(archive, session, &change).map(|_| String::new())
+            verbs::later(archive, session, &change).map(|_| String::new())
         }
-        _ => ops::append(archive, session, &here, &[Draft::Message(Speaker::User, text.clone())])
+        _ => verbs::append(archive, session, &here, &[Draft::Message(Speaker::User, text.clone())])
             .map(|_| text),
     }
 }
@@ -156,7 +156,7 @@ fn a_disk_that_is_full_from_some_write_on_is_said_to_be_and_takes_nothing_with_i
 
 /// Changes a session until the process is killed.
 fn go_on(root: &Path) {
-    let mut archive = Archive::open(root, Access::Write, Box::new(ops::Machine)).unwrap();
+    let mut archive = Archive::open(root, Access::Write, Box::new(verbs::Machine)).unwrap();
     archive.set_writable(fixture::writable(root));
     let session = only_session(&archive);
     let from = archive.store().state(session.key).unwrap().operations() * 1000;
@@ -178,8 +178,8 @@ fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_moment() {
     kill_often(test, folder.path(), &session, |archive| {
         say(archive, &session, "The next command.");
         assert_sound(archive, &session);
-        let rotations = ops::rotations(archive, &session).unwrap();
-        assert!(rotations.iter().all(|rotated| rotated.state == ops::RotatedState::Whole));
+        let rotations = verbs::rotations(archive, &session).unwrap();
+        assert!(rotations.iter().all(|rotated| rotated.state == verbs::RotatedState::Whole));
         assert!(!fixture::successor(&fixture::live(archive, &session)).exists());
     });
 }
@@ -195,14 +195,14 @@ fn an_agents_file_is_what_the_store_says_when_its_writer_is_killed_at_any_moment
     fs::copy(example, &file).unwrap();
     let store = folder.path().join("store");
     let mut archive = fixture::open(&store, 1);
-    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    let (session, _) = verbs::take_up(&mut archive, &file).unwrap();
     drop(archive);
     let test = "an_agents_file_is_what_the_store_says_when_its_writer_is_killed_at_any_moment";
     kill_often(test, &store, &session, |archive| {
         say(archive, &session, "The next command.");
         assert_eq!(fixture::damage(archive), [""; 0]);
         assert!(exported(archive, &session, None) == fs::read(&file).unwrap());
-        let (peeked, alone) = ops::peek(&file, Seeded::boxed(6)).unwrap();
+        let (peeked, alone) = verbs::peek(&file, Seeded::boxed(6)).unwrap();
         let there = fixture::said(&peeked, &alone, None);
         assert_eq!(fixture::said(archive, &session, None), there);
         assert!(!fixture::successor(&file).exists());
@@ -269,7 +269,7 @@ fn an_append_of_cut_results_that_did_not_reach_the_file_is_finished_by_the_next_
         })
         .collect();
     let cut = |archive: &mut Archive, session: &Session| {
-        ops::append_cut(archive, session, &workspace(), &drafts, Some(Limit::of_chars(3_000)))
+        verbs::append_cut(archive, session, &workspace(), &drafts, Some(Limit::of_chars(3_000)))
             .unwrap();
     };
     let folder = TempDir::new().unwrap();
@@ -299,7 +299,7 @@ fn assert_is_finished(root: &Path, session: &Session, live: &Path, before: u64) 
         let inner = live.strip_prefix(root);
         let live = inner.map_or(live.to_owned(), |inner| copy.path().join(inner));
         fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
-        let notices = ops::checkpoint(&mut archive, session, Some("next")).unwrap().notices;
+        let notices = verbs::checkpoint(&mut archive, session, Some("next")).unwrap().notices;
         assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
         assert!(fs::read(&live).unwrap() == whole, "at {cut}");
         assert!(exported(&archive, session, None) == whole, "at {cut}");
@@ -342,9 +342,9 @@ fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
         let (mut archive, session) = begun(folder.path());
         let live = fixture::live(&archive, &session);
         let old = fs::read(&live).unwrap();
-        ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+        verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
         let new = fs::read(&live).unwrap();
-        let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+        let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
         let fresh = fixture::successor(&live);
         // Back to what the folder was before, file by file: the old file keeps its inode under every name.
         let undo_install = || {
@@ -369,9 +369,12 @@ fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
         assert_sound(&mut archive, &session);
         assert!(fs::read(&live).unwrap().starts_with(&new), "{came:?}");
         assert!(fs::read(&aside).unwrap() == old, "{came:?}");
-        let states = ops::rotations(&archive, &session).unwrap();
-        assert!(states.iter().all(|rotated| rotated.state == ops::RotatedState::Whole), "{came:?}");
-        ops::revert(&mut archive, &session, &workspace(), "0", None).unwrap();
+        let states = verbs::rotations(&archive, &session).unwrap();
+        assert!(
+            states.iter().all(|rotated| rotated.state == verbs::RotatedState::Whole),
+            "{came:?}"
+        );
+        verbs::revert(&mut archive, &session, &workspace(), "0", None).unwrap();
         assert!(!fresh.exists(), "{came:?}");
         assert_sound(&mut archive, &session);
     }
@@ -383,7 +386,7 @@ fn a_successor_whose_operation_was_never_committed_is_only_a_leftover() {
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
     fs::write(fixture::successor(&live), "half a file").unwrap();
-    let found = ops::doctor(folder.path()).unwrap();
+    let found = verbs::doctor(folder.path()).unwrap();
     assert!(
         found
             .iter()
@@ -398,14 +401,15 @@ fn what_was_appended_during_a_rotation_that_was_cut_short_joins_the_branch_that_
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
-    let left = ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap().left.unwrap();
-    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    let left =
+        verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap().left.unwrap();
+    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
     fs::rename(&aside, &live).unwrap();
     let late = br#"{"type":"user","uuid":"late","parentUuid":null,"message":{"role":"user","content":"late words"}}"#;
     fs::File::options().append(true).open(&live).unwrap().write_all(late).unwrap();
     say(&mut archive, &session, "next");
     assert_sound(&mut archive, &session);
-    let target = ops::find_place(archive.store(), &session, &left).unwrap();
+    let target = verbs::find_place(archive.store(), &session, &left).unwrap();
     assert_eq!(fixture::said(&archive, &session, Some(&target)).last().unwrap(), "late words");
     assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "next");
 }
@@ -415,12 +419,12 @@ fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
-    ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
-    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
+    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
     fs::write(&aside, "what another program wrote in its place\n".repeat(100)).unwrap();
     fs::rename(&aside, &live).unwrap();
     let drafts = [Draft::Message(Speaker::User, "next".into())];
-    let appended = ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    let appended = verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
     assert!(
         matches!(appended.notices.as_slice(), [Notice::SetAside { .. }]),
         "{:?}",
@@ -459,13 +463,13 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
                 all.push(format!("{part:?}"));
                 Ok(())
             };
-            ops::export(&archive, &session, Some(number(generation)), each).map_err(failed)?;
+            verbs::export(&archive, &session, Some(number(generation)), each).map_err(failed)?;
         }
         for entry in store.entries(key, EntryNumber::ALL).map_err(gone)? {
             let found =
                 store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
-            let target = ops::find_place(archive.store(), &session, &entry.id.to_string());
+            let target = verbs::find_place(archive.store(), &session, &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
         for record in store.records(key, EntryNumber::ALL).map_err(gone)? {
@@ -496,7 +500,7 @@ fn a_flipped_bit_is_found_or_changes_nothing_that_can_be_read() {
             .map_err(OpsError::from)
             .and_then(|archive| {
                 let mut damage = 0;
-                ops::verify(&archive, None, &mut |told| {
+                verbs::verify(&archive, None, &mut |told| {
                     if let Some(finding) = told.found() {
                         damage += u32::from(finding.kind.is_damage());
                     }
@@ -536,7 +540,7 @@ fn fill_the_disk(root: &Path) {
         let noise = noise.concat();
         let text = format!("message {n} {noise}");
         let drafts = [Draft::Message(Speaker::User, text.clone())];
-        match ops::append(&mut archive, &session, &workspace(), &drafts) {
+        match verbs::append(&mut archive, &session, &workspace(), &drafts) {
             // What the live file had no room for is in the store, and that is where it is looked for below.
             Ok(_) | Err(OpsError::Sync(SyncError::Behind { .. })) => acknowledged.push(text),
             Err(error) => break error,

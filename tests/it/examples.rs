@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
-use undertext::ops;
+use undertext::verbs;
 
 use crate::env::TestEnv;
 use crate::fixture::{self, Seeded};
@@ -33,11 +33,11 @@ fn with_examples() -> TestEnv {
 fn every_file_is_read_without_a_loss() {
     for name in FILES {
         let path = examples().join(name);
-        let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
+        let (archive, session) = verbs::peek(&path, Seeded::boxed(1)).unwrap();
         assert!(name.starts_with(session.format.name()), "{name}");
         assert!(fixture::exported(&archive, &session, None) == fs::read(&path).unwrap(), "{name}");
         assert!(
-            ops::log(archive.store(), &session, None, usize::MAX).unwrap().lines.len() > 5,
+            verbs::log(archive.store(), &session, None, usize::MAX).unwrap().lines.len() > 5,
             "{name}"
         );
         assert!(fixture::damage(&archive).is_empty(), "{name}");

@@ -26,8 +26,8 @@ use undertext::{
     context::{cut::Limit, plan::Keep},
     disk::{Disk, Kernel},
     model::Timestamp,
-    ops::{self, Archive, Bound, Compacting, Manner, OpsError, Session, SyncError},
     store::{Access, SessionFilter},
+    verbs::{self, Archive, Bound, Compacting, Manner, OpsError, Session, SyncError},
     wire::{Draft, Speaker},
 };
 
@@ -151,18 +151,20 @@ impl Verb {
         let here = workspace();
         match self {
             Self::Undo => {
-                ops::revert(&mut archive, &session, &here, "1", Some("back")).map(|_| ()).unwrap();
+                verbs::revert(&mut archive, &session, &here, "1", Some("back"))
+                    .map(|_| ())
+                    .unwrap();
             }
             Self::Redo => {
-                ops::revert(&mut archive, &session, &here, "1", None).map(|_| ()).unwrap();
-                ops::undo(&mut archive, &session, None).map(|_| ()).unwrap();
+                verbs::revert(&mut archive, &session, &here, "1", None).map(|_| ()).unwrap();
+                verbs::undo(&mut archive, &session, None).map(|_| ()).unwrap();
             }
             Self::Switch => {
-                let target = ops::find_place(archive.store(), &session, "@1").unwrap();
-                ops::branch(&mut archive, &session, "side", Some(&target)).unwrap();
+                let target = verbs::find_place(archive.store(), &session, "@1").unwrap();
+                verbs::branch(&mut archive, &session, "side", Some(&target)).unwrap();
             }
             Self::Attach if place.format != "native" => {
-                ops::detach(&mut archive, &session).unwrap();
+                verbs::detach(&mut archive, &session).unwrap();
             }
             Self::Grown => {
                 // The agent has appended to its file, or another program to the store's.
@@ -183,35 +185,35 @@ impl Verb {
         let here = workspace();
         let said = |text: &str| [Draft::Message(Speaker::User, text.to_owned())];
         match self {
-            Self::New => ops::new(archive, &ops::Layers::default(), &here).map(|_| ()),
+            Self::New => verbs::new(archive, &verbs::Layers::default(), &here).map(|_| ()),
             Self::Append | Self::Grown => {
-                ops::append(archive, session, &here, &said("What else?")).map(|_| ())
+                verbs::append(archive, session, &here, &said("What else?")).map(|_| ())
             }
-            Self::Revert => ops::revert(archive, session, &here, "1", None).map(|_| ()),
+            Self::Revert => verbs::revert(archive, session, &here, "1", None).map(|_| ()),
             Self::RevertWithNote | Self::Rotate => {
-                ops::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ())
+                verbs::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ())
             }
-            Self::Clear => ops::clear(archive, session).map(|_| ()),
-            Self::Undo => ops::undo(archive, session, None).map(|_| ()),
-            Self::Redo => ops::redo(archive, session).map(|_| ()),
-            Self::Switch => ops::switch(archive, session, "side").map(|_| ()),
-            Self::Branch => ops::branch(archive, session, "side", None).map(|_| ()),
-            Self::Checkpoint => ops::checkpoint(archive, session, Some("here")).map(|_| ()),
+            Self::Clear => verbs::clear(archive, session).map(|_| ()),
+            Self::Undo => verbs::undo(archive, session, None).map(|_| ()),
+            Self::Redo => verbs::redo(archive, session).map(|_| ()),
+            Self::Switch => verbs::switch(archive, session, "side").map(|_| ()),
+            Self::Branch => verbs::branch(archive, session, "side", None).map(|_| ()),
+            Self::Checkpoint => verbs::checkpoint(archive, session, Some("here")).map(|_| ()),
             Self::Truncate => {
                 let bound = Bound { limit: Limit::of_chars(0), window: None };
-                ops::truncate(archive, session, bound).map(|_| ())
+                verbs::truncate(archive, session, bound).map(|_| ())
             }
             Self::Compact => {
                 let (asked, keep) = (asked(32_000), Keep::Last(2));
                 let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
-                ops::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| ())
+                verbs::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| ())
             }
             Self::Import => {
                 let other = place.home.join("other.jsonl");
-                Ok(ops::import(archive, &[other], &[], &mut |_| ()).map(|_| ())?)
+                Ok(verbs::import(archive, &[other], &[], &mut |_| ()).map(|_| ())?)
             }
-            Self::Attach => ops::attach(archive, session, None).map(|_| ()),
-            Self::Hide => ops::hide(archive, session, true).map(|_| ()),
+            Self::Attach => verbs::attach(archive, session, None).map(|_| ()),
+            Self::Hide => verbs::hide(archive, session, true).map(|_| ()),
         }
     }
 }
@@ -276,7 +278,7 @@ impl Place {
                 } else {
                     fs::copy(examples.join(example), file).unwrap();
                 }
-                ops::take_up(&mut archive, file).unwrap().0
+                verbs::take_up(&mut archive, file).unwrap().0
             }
         };
         for n in 0..2 {
@@ -288,7 +290,7 @@ impl Place {
                 Draft::Result { id, output, error: None },
                 Draft::Message(Speaker::Assistant, format!("Seen {n}.")),
             ];
-            ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+            verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
         }
         if format == "kimi" {
             // The next change is the first one that has to list the folder.
@@ -339,19 +341,19 @@ fn sessions(archive: &Archive) -> Vec<Session> {
 fn shown(archive: &Archive) -> Vec<String> {
     let mut all = Vec::new();
     for session in sessions(archive) {
-        let card = ops::status(archive, &session).unwrap().card;
+        let card = verbs::status(archive, &session).unwrap().card;
         all.push(format!("{} {}", session.name.format, card.hidden));
-        for listed in ops::branches(archive, &session).unwrap() {
+        for listed in verbs::branches(archive, &session).unwrap() {
             let name = listed.branch;
-            let target = ops::find_place(archive.store(), &session, &name).ok();
+            let target = verbs::find_place(archive.store(), &session, &name).ok();
             let said = target.map(|target| fixture::said(archive, &session, Some(&target)));
             all.push(format!("{name} {} {said:?}", listed.current));
         }
-        for shown in ops::checkpoints(archive.store(), &session).unwrap() {
+        for shown in verbs::checkpoints(archive.store(), &session).unwrap() {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?}", found.n, found.place, shown.words));
         }
-        for view in ops::operations(archive, &session, usize::MAX).unwrap().shown {
+        for view in verbs::operations(archive, &session, usize::MAX).unwrap().shown {
             let operation = view.operation;
             let (n, command) = (operation.n, operation.command.as_str());
             all.push(format!("{n} {command} {}", view.undone));
@@ -505,7 +507,7 @@ fn flaw(
     }
     // The next change writes nothing itself, and nobody says in which folder it is made.
     for session in sessions(&archive) {
-        ops::hide(&mut archive, &session, false).map_err(|error| error.to_string())?;
+        verbs::hide(&mut archive, &session, false).map_err(|error| error.to_string())?;
         agree(place, &archive, &session)?;
     }
     let should_be = if is_whole { after.is_listed } else { before.is_listed };
@@ -516,7 +518,7 @@ fn flaw(
     for session in sessions(&archive) {
         fixture::say(&mut archive, &session, "There is power again.");
         agree(place, &archive, &session)?;
-        if !ops::rebuild(&mut archive, &session).unwrap().equal {
+        if !verbs::rebuild(&mut archive, &session).unwrap().equal {
             return Err("the derived rows differ".to_owned());
         }
     }
@@ -547,7 +549,7 @@ fn agree(place: &Place, archive: &Archive, session: &Session) -> Result<(), Stri
     }
     // What begins with nothing is told to be Kimi's by where it lies only.
     if session.format.name() != "native" && !found.trim_ascii().is_empty() {
-        let (peeked, alone) = ops::peek(&file, Seeded::boxed(6)).unwrap();
+        let (peeked, alone) = verbs::peek(&file, Seeded::boxed(6)).unwrap();
         let [there, here] =
             [(&peeked, &alone), (archive, session)].map(|(a, s)| fixture::said(a, s, None));
         if there != here {
@@ -565,11 +567,11 @@ fn a_live_file_that_got_the_number_of_the_one_before_it_is_not_taken_for_that() 
     for text in ["one", "two", "three"] {
         fixture::say(&mut archive, &session, text);
     }
-    ops::revert(&mut archive, &session, &here, "1", None).unwrap();
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::revert(&mut archive, &session, &here, "1", None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     // The file that the undoing has set aside is a beginning of the live one: a copy of both may have any numbers.
     let live = fixture::live(&archive, &session);
-    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
     let (now, before) = (fs::read(&live).unwrap(), fs::read(&aside).unwrap());
     assert!(now.starts_with(&before));
     fs::write(&aside, now).unwrap();
@@ -611,19 +613,19 @@ fn an_agents_file_that_is_only_set_aside_is_not_taken_for_deleted() {
     let place = Place::begin("claude", &home);
     let (mut archive, session) = place.open();
     archive.set_manner(Manner { rotate: true, ..Manner::default() });
-    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
     let said = fixture::said(&archive, &session, None);
     // Where a file cannot have two names it is without one for an instant.
     let live = place.file.clone().unwrap();
     fs::rename(&live, fixture::successor(&live)).unwrap();
-    ops::hide(&mut archive, &session, false).unwrap();
+    verbs::hide(&mut archive, &session, false).unwrap();
     agree(&place, &archive, &session).unwrap();
     assert_eq!(fixture::said(&archive, &session, None), said);
-    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap();
-    assert_eq!(aside.state, ops::RotatedState::Whole);
+    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap();
+    assert_eq!(aside.state, verbs::RotatedState::Whole);
     // A file that is not there, with no successor, was deleted.
     fs::remove_file(&live).unwrap();
-    ops::hide(&mut archive, &session, false).unwrap();
+    verbs::hide(&mut archive, &session, false).unwrap();
     assert_eq!(archive.store().state(session.key).unwrap().live, None);
 }
 

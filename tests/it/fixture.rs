@@ -12,8 +12,8 @@ use chrono::{FixedOffset, Offset as _, Utc};
 use undertext::{
     live::Writable,
     model::{Block, EntryNumber, Timestamp},
-    ops::{self, Ambient, Archive, Layers, Session, Target, Workspace},
     store::{Access, SessionFilter, SqliteStore, Store as _, whole_lines},
+    verbs::{self, Ambient, Archive, Layers, Session, Target, Workspace},
     wire::{self, Draft, Speaker},
 };
 use uuid::Uuid;
@@ -117,7 +117,7 @@ pub(crate) fn writable(root: &Path) -> Writable {
 
 /// Makes a session.
 pub(crate) fn session(archive: &mut Archive) -> Session {
-    ops::new(archive, &Layers::default(), &workspace()).unwrap().session
+    verbs::new(archive, &Layers::default(), &workspace()).unwrap().session
 }
 
 /// Returns the only session of an archive.
@@ -134,7 +134,7 @@ pub(crate) fn workspace() -> Workspace {
 /// Appends what a user says.
 pub(crate) fn say(archive: &mut Archive, session: &Session, text: &str) {
     let drafts = [Draft::Message(Speaker::User, text.to_owned())];
-    ops::append(archive, session, &workspace(), &drafts).unwrap();
+    verbs::append(archive, session, &workspace(), &drafts).unwrap();
 }
 
 /// Returns the live file of a session.
@@ -152,7 +152,7 @@ pub(crate) fn successor(live: &Path) -> PathBuf {
 /// Returns the bytes of a generation, or of the current one.
 pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    ops::export(archive, session, generation.map(number), &mut |part| {
+    verbs::export(archive, session, generation.map(number), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
@@ -162,7 +162,7 @@ pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<
 
 /// Returns what is said up to a target, one item an entry.
 pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
-    let log = ops::log(archive.store(), session, target, usize::MAX).unwrap();
+    let log = verbs::log(archive.store(), session, target, usize::MAX).unwrap();
     let words = |block: &Block| match block {
         Block::Text(text) => text.clone(),
         Block::Call { id, name, input, .. } => {
@@ -194,7 +194,7 @@ pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
 /// Returns what a verification calls damage.
 pub(crate) fn damage(archive: &Archive) -> Vec<String> {
     let mut found = Vec::new();
-    ops::verify(archive, None, &mut |told| {
+    verbs::verify(archive, None, &mut |told| {
         if let Some(finding) = told.found()
             && finding.kind.is_damage()
         {
@@ -209,7 +209,7 @@ pub(crate) fn damage(archive: &Archive) -> Vec<String> {
 #[track_caller]
 pub(crate) fn assert_sound(archive: &mut Archive, session: &Session) {
     assert_eq!(damage(archive), [""; 0]);
-    assert!(ops::rebuild(archive, session).unwrap().equal, "the derived rows differ");
+    assert!(verbs::rebuild(archive, session).unwrap().equal, "the derived rows differ");
     let found = std::fs::read(live(archive, session)).unwrap();
     let expected = exported(archive, session, None);
     assert!(

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::Timestamp,
-    ops::{self, Archive, Bound, Compacting, Gap, OpsError, Session, SyncError, Workspace},
     settings::Exclude,
+    verbs::{self, Archive, Bound, Compacting, Gap, OpsError, Session, SyncError, Workspace},
     wire::{Draft, Speaker},
 };
 
@@ -52,7 +52,7 @@ fn of(archive: &Archive, id: &str) -> Session {
 fn with_parent(archive: &Archive) {
     let child = of(archive, CHILD);
     assert_eq!(sent(archive, &child), whole());
-    assert_eq!(ops::elsewhere(archive, &child).unwrap(), None);
+    assert_eq!(verbs::elsewhere(archive, &child).unwrap(), None);
     // The parent's turns are the parent's.
     assert_eq!(archive.store().card(child.key).unwrap().turns, 2);
     assert_eq!(damage(archive), [""; 0]);
@@ -72,9 +72,9 @@ fn a_fork_goes_on_from_its_parents_file_wherever_that_lies() {
             exported.extend_from_slice(bytes);
             Ok(())
         };
-        ops::export(&archive, &own, None, keep).unwrap();
+        verbs::export(&archive, &own, None, keep).unwrap();
         assert_eq!(exported, fs::read(&child).unwrap());
-        let kin = ops::kin(archive.store(), &own).unwrap().unwrap();
+        let kin = verbs::kin(archive.store(), &own).unwrap().unwrap();
         assert_eq!((kin.session.as_str(), kin.continues), (THREAD, false));
         assert_eq!(kin.here.is_some(), kin.is_held);
         // Nothing new comes of the same files.
@@ -82,7 +82,7 @@ fn a_fork_goes_on_from_its_parents_file_wherever_that_lies() {
         let before = newest(&archive);
         import(&mut archive, &paths);
         assert_eq!(newest(&archive), before);
-        assert!(ops::rebuild(&mut archive, &own).unwrap().equal);
+        assert!(verbs::rebuild(&mut archive, &own).unwrap().equal);
     }
     // Put away, or compressed.
     let put_away = home.codex().join("archived_sessions");
@@ -111,7 +111,7 @@ fn the_parent_stays_a_session_of_its_own() {
     assert_eq!(sent(&archive, &held), "rules | one | to one | two | to two | three | to three");
     with_parent(&archive);
     assert_eq!(archive.every().unwrap().len(), 2);
-    assert_eq!(ops::kin(archive.store(), &held).unwrap(), None);
+    assert_eq!(verbs::kin(archive.store(), &held).unwrap(), None);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_fork_of_a_fork_reads_through_both() {
     fs::remove_file(&child).unwrap();
     import(&mut archive, std::slice::from_ref(&grandchild));
     assert_eq!(sent(&archive, &of(&archive, SECOND)), expected);
-    let kin = ops::kin(archive.store(), &of(&archive, SECOND)).unwrap().unwrap();
+    let kin = verbs::kin(archive.store(), &of(&archive, SECOND)).unwrap().unwrap();
     assert_eq!(kin.session, CHILD);
 }
 
@@ -189,26 +189,26 @@ fn what_is_done_to_a_fork_covers_its_parents_history() {
         let live = live(archive, &session);
         assert_eq!(peeked(&live), (expected.to_owned(), None), "what the file says alone");
     };
-    ops::clear(&mut archive, &session).unwrap();
+    verbs::clear(&mut archive, &session).unwrap();
     agrees(&archive, "rules");
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     agrees(&archive, &all);
-    ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    verbs::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
     agrees(&archive, "rules | one | to one");
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
     let compacting = Compacting { keep: Keep::Last(1), ..Compacting::of(&asked, &clock) };
-    let done = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ()).unwrap();
+    let done = verbs::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ()).unwrap();
     assert_eq!(done.nothing, None);
     let said = sent(&archive, &session);
     assert!(said.starts_with("rules | ") && said.ends_with(" | to last"), "{said}");
     agrees(&archive, &said);
-    ops::append(&mut archive, &session, &nowhere, &[Draft::Message(Speaker::User, "y".into())])
+    verbs::append(&mut archive, &session, &nowhere, &[Draft::Message(Speaker::User, "y".into())])
         .unwrap();
     agrees(&archive, &format!("{said} | y"));
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     agrees(&archive, &said);
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     agrees(&archive, &all);
     assert_eq!(fs::read(&parent).unwrap(), before);
     assert_eq!(damage(&archive), [""; 0]);
@@ -266,15 +266,15 @@ fn what_would_take_a_missing_parents_history_from_a_fork_is_refused() {
     let before = fs::read(&child).unwrap();
     let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
     let compacting = Compacting { keep: Keep::Last(1), ..Compacting::of(&asked, &clock) };
-    let compacted = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
+    let compacted = verbs::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
     assert!(matches!(compacted, Err(OpsError::Sync(SyncError::Unread(_)))), "{compacted:?}");
-    let cleared = ops::clear(&mut archive, &session);
+    let cleared = verbs::clear(&mut archive, &session);
     assert!(matches!(cleared, Err(OpsError::Sync(SyncError::Unread(_)))), "{cleared:?}");
     assert_eq!(fs::read(&child).unwrap(), before);
     // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.
-    ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    verbs::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
     assert_eq!(sent(&archive, &session), "other | to other");
-    ops::revert(&mut archive, &session, &nowhere, "0", None).unwrap();
+    verbs::revert(&mut archive, &session, &nowhere, "0", None).unwrap();
     assert_eq!(sent(&archive, &session), "");
     let written = fs::read_to_string(&child).unwrap();
     assert!(!written.contains("\"compacted\""), "{written}");
@@ -299,7 +299,7 @@ fn a_result_of_a_fork_is_not_cut_where_its_parents_history_is_missing() {
     import(&mut archive, &[home.codex()]);
     let bound = Bound { limit: Limit::of_chars(10_000), window: None };
     let session = of(&archive, CHILD);
-    let cut = ops::truncate(&mut archive, &session, bound);
+    let cut = verbs::truncate(&mut archive, &session, bound);
     assert!(matches!(cut, Err(OpsError::Sync(SyncError::Unread(_)))), "{cut:?}");
     assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
 }
@@ -330,7 +330,7 @@ fn a_fork_that_went_back_into_its_parent_still_has_its_history_there() {
     import(&mut archive, &[home.codex()]);
     assert_eq!(sent(&archive, &of(&archive, CHILD)), "rules | into | to into");
     for session in archive.every().unwrap() {
-        let kin = ops::kin(archive.store(), &session).unwrap();
+        let kin = verbs::kin(archive.store(), &session).unwrap();
         let expected = (session.name.id == CHILD).then(|| THREAD.to_owned());
         assert_eq!(kin.map(|kin| kin.session), expected);
     }

@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, types::Value};
 use tempfile::TempDir;
 use undertext::{
     model::{EntryNumber, OperationNumber},
-    ops::{self, Archive, SyncError},
     store::{Access, FORMAT_VERSION, FactStore, SqliteStore, StoreError},
+    verbs::{self, Archive, SyncError},
     wire::{Draft, Speaker},
 };
 
@@ -66,14 +66,14 @@ pub(crate) fn make(root: &Path) {
         Draft::Result { id: "call-1".into(), output: long.clone(), error: None },
         Draft::Record(br#"{"type":"assistant", "uuid":"my-own", "message":{"role":"assistant","content":[{"type":"text","text":"Text."}]}}"#.to_vec()),
     ];
-    ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
-    ops::checkpoint(&mut archive, &session, Some("before the repeat")).unwrap();
+    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    verbs::checkpoint(&mut archive, &session, Some("before the repeat")).unwrap();
     say(&mut archive, &session, &long);
-    ops::branch(&mut archive, &session, "kept", None).unwrap();
-    ops::revert(&mut archive, &session, &workspace(), "1", Some("Do not repeat.")).unwrap();
-    ops::undo(&mut archive, &session, None).unwrap();
-    ops::redo(&mut archive, &session).unwrap();
-    ops::switch(&mut archive, &session, "kept").unwrap();
+    verbs::branch(&mut archive, &session, "kept", None).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "1", Some("Do not repeat.")).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::redo(&mut archive, &session).unwrap();
+    verbs::switch(&mut archive, &session, "kept").unwrap();
     let live = fixture::live(&archive, &session);
     let outside = b"\r\n no record\n{\"type\":\"user\",\"uuid\":\"outside\",\"parentUuid\":\"my-own\",\"message\":{\"content\":\"From outside.\"}}\n{\"torn";
     let bytes = [fs::read(&live).unwrap(), outside.to_vec()].concat();
@@ -121,11 +121,11 @@ fn everything(root: &Path) -> String {
     let operations = store.operations(session.key, OperationNumber::ALL).unwrap();
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
-    for ops::ListedBranch { branch, .. } in ops::branches(&archive, &session).unwrap() {
-        let target = ops::find_place(archive.store(), &session, &branch).unwrap();
+    for verbs::ListedBranch { branch, .. } in verbs::branches(&archive, &session).unwrap() {
+        let target = verbs::find_place(archive.store(), &session, &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }
-    let checkpoints = ops::checkpoints(archive.store(), &session).unwrap().into_iter();
+    let checkpoints = verbs::checkpoints(archive.store(), &session).unwrap().into_iter();
     let shown = checkpoints.map(|s| format!("{:?} {:?}", s.checkpoint, s.words));
     tell("checkpoints", shown.collect());
     let generations = 1..=store.state(session.key).unwrap().generations.len() as u64;

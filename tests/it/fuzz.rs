@@ -25,8 +25,8 @@ use undertext::{
     },
     live::{Index, Writable},
     model::{Message, Role},
-    ops::{self, Archive, Asked, Bound, Machine, OpsError, Session, SyncError, Workspace},
     provider::{Api, Endpoint, Http},
+    verbs::{self, Archive, Asked, Bound, Machine, OpsError, Session, SyncError, Workspace},
     wire::{self, Draft, Speaker},
 };
 
@@ -55,7 +55,7 @@ pub(crate) fn verbs(bytes: &[u8]) {
         writable.folder(format.name(), &root);
     }
     archive.set_writable(writable);
-    let Ok((session, _)) = ops::take_up(&mut archive, &path) else { return };
+    let Ok((session, _)) = verbs::take_up(&mut archive, &path) else { return };
     look(&archive, &session);
     for n in 0..VERBS {
         let done = change(&mut archive, &session, (how / PLACES.len() + n) % VERBS);
@@ -73,7 +73,7 @@ pub(crate) fn verbs(bytes: &[u8]) {
         }
     }
     look(&archive, &session);
-    ops::verify(&archive, None, &mut |told| {
+    verbs::verify(&archive, None, &mut |told| {
         if let Some(finding) = told.found() {
             assert!(!finding.kind.is_damage(), "{finding:?}: {}", bytes.escape_ascii());
         }
@@ -83,16 +83,16 @@ pub(crate) fn verbs(bytes: &[u8]) {
 
 /// Asks all that can be asked of a session.
 fn look(archive: &Archive, session: &Session) {
-    ops::status(archive, session).unwrap();
-    ops::graph(archive, session, true).unwrap();
-    ops::audit(archive, session).unwrap();
-    ops::audit_boundaries(archive, session).unwrap();
-    ops::checkpoints(archive.store(), session).unwrap();
-    ops::operations(archive, session, usize::MAX).unwrap();
-    let log = ops::log(archive.store(), session, None, usize::MAX).unwrap();
+    verbs::status(archive, session).unwrap();
+    verbs::graph(archive, session, true).unwrap();
+    verbs::audit(archive, session).unwrap();
+    verbs::audit_boundaries(archive, session).unwrap();
+    verbs::checkpoints(archive.store(), session).unwrap();
+    verbs::operations(archive, session, usize::MAX).unwrap();
+    let log = verbs::log(archive.store(), session, None, usize::MAX).unwrap();
     for id in log.lines.iter().filter_map(|line| line.id).take(9) {
-        let target = ops::find_place(archive.store(), session, &id.to_string()).unwrap();
-        let _ = ops::show(archive, session, &target);
+        let target = verbs::find_place(archive.store(), session, &id.to_string()).unwrap();
+        let _ = verbs::show(archive, session, &target);
     }
     for shape in [Shape::Messages, Shape::Openai, Shape::Anthropic] {
         let asked = Asked {
@@ -105,7 +105,7 @@ fn look(archive: &Archive, session: &Session) {
             results: None,
             counting: Some(Counting::Estimate),
         };
-        let _ = ops::context(archive, session, None, &asked);
+        let _ = verbs::context(archive, session, None, &asked);
     }
 }
 
@@ -115,25 +115,25 @@ const VERBS: usize = 8;
 fn change(archive: &mut Archive, session: &Session, n: usize) -> Result<(), OpsError> {
     let here = Workspace { folder: "/project".into(), ..Workspace::default() };
     match n {
-        0 => ops::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ()),
-        1 | 4 => ops::undo(archive, session, None).map(|_| ()),
+        0 => verbs::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ()),
+        1 | 4 => verbs::undo(archive, session, None).map(|_| ()),
         2 => {
             let said = [Draft::Message(Speaker::User, "What else?".to_owned())];
-            ops::append(archive, session, &here, &said).map(|_| ())
+            verbs::append(archive, session, &here, &said).map(|_| ())
         }
         3 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
-            ops::truncate(archive, session, bound).map(|_| ())
+            verbs::truncate(archive, session, bound).map(|_| ())
         }
-        5 => ops::redo(archive, session).map(|_| ()),
-        6 => ops::clear(archive, session).map(|_| ()),
-        _ => ops::revert(archive, session, &here, "0", None).map(|_| ()),
+        5 => verbs::redo(archive, session).map(|_| ()),
+        6 => verbs::clear(archive, session).map(|_| ()),
+        _ => verbs::revert(archive, session, &here, "0", None).map(|_| ()),
     }
 }
 
 fn exported(archive: &Archive, session: &Session) -> Vec<u8> {
     let mut bytes = Vec::new();
-    ops::export(archive, session, None, &mut |part| {
+    verbs::export(archive, session, None, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })

@@ -9,7 +9,7 @@ use std::{
 use undertext::{
     context::model::{ModelError, Summarizer, SummaryRequest, Written},
     model::{Message, Timestamp},
-    ops::{self, Archive, Compacting, Handle, Layers, Waited, Workspace},
+    verbs::{self, Archive, Compacting, Handle, Layers, Waited, Workspace},
     wire::Speaker,
 };
 
@@ -41,7 +41,7 @@ impl Summarizer for Slow {
 fn threads_wait_for_a_compaction_or_give_up_with_the_conversation_before_it() {
     let mut archive = Archive::in_memory(Seeded::boxed(1));
     let workspace = Workspace::default();
-    let session = ops::new(&mut archive, &Layers::default(), &workspace).unwrap().session;
+    let session = verbs::new(&mut archive, &Layers::default(), &workspace).unwrap().session;
     let mut handle = Handle::new(archive, session, workspace);
     for n in 0..20 {
         let role = if n % 2 == 0 { Speaker::User } else { Speaker::Assistant };

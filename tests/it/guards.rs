@@ -21,8 +21,8 @@ use undertext::{
     disk::{Disk, Kernel},
     json::{Fields, Raw},
     model::{EntryNumber, Landmark, Message, OperationNumber, Timestamp},
-    ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
+    verbs::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     wire::{
         Answers, Draft, Envelope, Failure, Files, Graph, Hooks, Identify, Invalid, Layout, Native,
         Path as Steps, Read, Sent, Setting, Traits, Walk, Write,
@@ -50,17 +50,17 @@ fn begun(root: &Path) -> (Archive, Session) {
 fn an_undo_of_a_switch_switches_back() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    let second = ops::find_place(archive.store(), &session, "HEAD~1").unwrap();
-    ops::branch(&mut archive, &session, "older", Some(&second)).unwrap();
-    ops::switch(&mut archive, &session, "older").unwrap();
+    let second = verbs::find_place(archive.store(), &session, "HEAD~1").unwrap();
+    verbs::branch(&mut archive, &session, "older", Some(&second)).unwrap();
+    verbs::switch(&mut archive, &session, "older").unwrap();
     assert_eq!(said(&archive, &session, None), ["one", "two"]);
-    let undone = ops::undo(&mut archive, &session, None).unwrap();
+    let undone = verbs::undo(&mut archive, &session, None).unwrap();
     assert_eq!(undone.command, "switch");
-    let current = ops::branches(&archive, &session).unwrap().into_iter().find(|one| one.current);
+    let current = verbs::branches(&archive, &session).unwrap().into_iter().find(|one| one.current);
     assert_eq!(current.unwrap().branch, "main");
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
-    let older = ops::find_place(archive.store(), &session, "older").unwrap();
+    let older = verbs::find_place(archive.store(), &session, "older").unwrap();
     assert_eq!(said(&archive, &session, Some(&older)), ["one", "two"]);
     fixture::assert_sound(&mut archive, &session);
 }
@@ -70,9 +70,9 @@ fn an_undo_of_a_hiding_shows_the_session_again() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
     let listed = |archive: &Archive| archive.sessions(&SessionFilter::default()).unwrap().len();
-    let hidden = ops::hide(&mut archive, &session, true).unwrap();
+    let hidden = verbs::hide(&mut archive, &session, true).unwrap();
     assert_eq!(listed(&archive), 0);
-    ops::undo(&mut archive, &session, hidden.operation).unwrap();
+    verbs::undo(&mut archive, &session, hidden.operation).unwrap();
     assert_eq!(listed(&archive), 1);
 }
 
@@ -153,7 +153,7 @@ fn attached(root: &Path, content: &str) -> (Archive, Session, PathBuf) {
     let file = root.join(format!("{GARDEN}.jsonl"));
     fs::write(&file, content).unwrap();
     let mut archive = fixture::open(&root.join("store"), 1);
-    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    let (session, _) = verbs::take_up(&mut archive, &file).unwrap();
     (archive, session, file)
 }
 
@@ -167,7 +167,7 @@ fn a_file_that_was_written_again_and_is_longer_is_not_taken_for_an_append() {
         + &claude(13, Some(12), "more");
     assert!(after.len() > before.len());
     fs::write(&file, &after).unwrap();
-    let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
+    let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
     assert!(matches!(notices.as_slice(), [Notice::Followed { .. }]), "{notices:?}");
     assert_eq!(said(&archive, &session, None), ["another", "answer", "more"]);
     assert!(exported(&archive, &session, None) == after.as_bytes());
@@ -185,13 +185,13 @@ fn what_is_appended_to_an_agents_file_moves_the_head_as_the_agent_reads_it() {
         claude(21, Some(2), "aside").replace("\"isSidechain\":false", "\"isSidechain\":true");
     for line in [snapshot.to_string(), aside] {
         let drafts = [Draft::Record(line.trim_end().as_bytes().to_vec())];
-        ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
         assert_eq!(said(&archive, &session, None), ["one", "two"]);
-        let (alone, there) = ops::peek(&file, Seeded::boxed(2)).unwrap();
+        let (alone, there) = verbs::peek(&file, Seeded::boxed(2)).unwrap();
         assert_eq!(said(&alone, &there, None), ["one", "two"]);
     }
     say(&mut archive, &session, "three");
-    let (alone, there) = ops::peek(&file, Seeded::boxed(2)).unwrap();
+    let (alone, there) = verbs::peek(&file, Seeded::boxed(2)).unwrap();
     assert_eq!(said(&alone, &there, None), ["one", "two", "three"]);
 }
 
@@ -318,10 +318,10 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
         let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
         let session = Session { format, ..session.clone() };
         assert_refused(&mut archive, &session, why, |archive| {
-            ops::compact(archive, &session, &here, &wanted(), &mut |_| ())
+            verbs::compact(archive, &session, &here, &wanted(), &mut |_| ())
         });
     }
-    let made = ops::compact(&mut archive, &session, &here, &wanted(), &mut |_| ()).unwrap();
+    let made = verbs::compact(&mut archive, &session, &here, &wanted(), &mut |_| ()).unwrap();
     assert!(made.operation.is_some());
 }
 
@@ -336,15 +336,15 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         Draft::Call { id: id.clone(), name, input },
         Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
     ];
-    ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
     let bound = || Bound { limit: Limit::of_chars(0), window: None };
     let deaf = Session {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
     let why = "the agent would read a context that differs from what undertext shows";
-    assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
-    assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
+    assert_refused(&mut archive, &deaf, why, |archive| verbs::truncate(archive, &deaf, bound()));
+    assert!(verbs::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_line_that_was_changed_in_the_store_is_damage_and_is_not_shown() {
     assert_eq!(changed, 1);
     drop(db);
     let archive = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
-    let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
+    let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
     let damaged: Vec<_> = log.lines.iter().filter(|line| line.damage.is_some()).collect();
     assert!(matches!(damaged.as_slice(), [line] if line.messages.is_empty()), "{damaged:?}");
     assert_eq!(log.damaged.len(), 1);
@@ -372,7 +372,7 @@ fn a_line_that_was_changed_in_the_store_is_damage_and_is_not_shown() {
     let is_corrupt =
         |error: &OpsError| matches!(error, OpsError::Store(StoreError::Corrupt { .. }));
     let mut bytes = Vec::new();
-    let exported = ops::export(&archive, &session, None, &mut |part| {
+    let exported = verbs::export(&archive, &session, None, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     });
@@ -413,7 +413,7 @@ fn a_running_hash_that_is_wrong_is_damage_though_its_operation_covers_it() {
     assert!(found.contains(&wanted), "{found:?}");
     assert!(!found.iter().any(|problem| problem.starts_with("operation ")), "{found:?}");
     let session = fixture::only_session(&archive);
-    assert!(ops::verify(&archive, Some(&session), &mut |_| ()).unwrap().damaged > 0);
+    assert!(verbs::verify(&archive, Some(&session), &mut |_| ()).unwrap().damaged > 0);
 }
 
 /// Two texts whose hashes begin with the same six bytes, found by trying 70 million.
@@ -450,7 +450,7 @@ fn what_a_compaction_keeps_follows_its_summary_alone() {
     let content: String =
         (1..=4).map(|n| claude(n, (n > 1).then(|| n - 1), &format!("words {n}"))).collect();
     let (mut archive, session, file) = attached(folder.path(), &content);
-    ops::branch(&mut archive, &session, "older", None).unwrap();
+    verbs::branch(&mut archive, &session, "older", None).unwrap();
     // The agent compacts and keeps the last turn, which then follows the summary, though another branch stands in it.
     let segment = json!({ "headUuid": "u3", "anchorUuid": "u6", "tailUuid": "u4" });
     let boundary = json!({
@@ -465,8 +465,8 @@ fn what_a_compaction_keeps_follows_its_summary_alone() {
     summary["isCompactSummary"] = json!(true);
     let more = format!("{boundary}\n{summary}\n{}", claude(7, Some(6), "words 7"));
     fs::write(&file, content + &more).unwrap();
-    ops::checkpoint(&mut archive, &session, None).unwrap();
-    let graph = ops::graph(&archive, &session, true).unwrap();
+    verbs::checkpoint(&mut archive, &session, None).unwrap();
+    let graph = verbs::graph(&archive, &session, true).unwrap();
     let follows: Vec<String> = graph
         .nodes
         .iter()
@@ -568,11 +568,11 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
         let line = claude(3, Some(2), "three");
         let is_done = AtomicBool::new(false);
         archive.set_disk(Arc::new(Meanwhile { step, file: file.clone(), line, is_done }));
-        let secret = ops::Wanted::Secret("hunter2secret-01234");
-        let done = ops::redact(&mut archive, &secret, ops::Cause::default(), &[]).unwrap();
+        let secret = verbs::Wanted::Secret("hunter2secret-01234");
+        let done = verbs::redact(&mut archive, &secret, verbs::Cause::default(), &[]).unwrap();
         assert_eq!((done.covered.len(), done.left.len()), (1, 0), "{step}");
         assert_eq!(fs::read_to_string(&file).unwrap(), covered, "{step}");
-        let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
+        let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
         assert!(matches!(notices[..], [Notice::Appended { entries: 1, .. }]), "{notices:?}");
         assert_eq!(said(&archive, &session, None).last().unwrap(), "three");
         assert_eq!(fixture::damage(&archive), [""; 0]);
@@ -583,14 +583,14 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
 fn what_another_program_appends_before_a_file_is_set_aside_joins_the_branch_that_was_left_there() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    ops::branch(&mut archive, &session, "bookmark", None).unwrap();
+    verbs::branch(&mut archive, &session, "bookmark", None).unwrap();
     let file = fixture::live(&archive, &session);
     let line = "{\"late\":\"words\"}\n".to_owned();
     let is_done = AtomicBool::new(false);
     archive.set_disk(Arc::new(Meanwhile { step: "make", file, line, is_done }));
-    let reverted = ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
+    let reverted = verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
     let left = reverted.left.unwrap();
-    let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
+    let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
     let [Notice::Late { entries: 1, branch: Some(branch), aside }] = &notices[..] else {
         panic!("{notices:?}");
     };

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use undertext::model::IdPrefix;
 use undertext::model::{Checkpoint, EntryId, EntryNumber, Kind, Timestamp};
-use undertext::ops::{self, Ambient, Archive, Imported, Quirk, Session, Step, Summary};
 use undertext::store::Access;
+use undertext::verbs::{self, Ambient, Archive, Imported, Quirk, Session, Step, Summary};
 use uuid::Uuid;
 
 use crate::needs;
@@ -35,7 +35,7 @@ fn archive() -> Archive {
 
 fn import(archive: &mut Archive, paths: &[PathBuf]) -> (Summary, Vec<Imported>) {
     let mut imported = Vec::new();
-    let summary = ops::import(archive, paths, &[], &mut |step| {
+    let summary = verbs::import(archive, paths, &[], &mut |step| {
         if let Step::Imported(done) = step {
             imported.push(done);
         }
@@ -54,7 +54,7 @@ fn seen(archive: &Archive, session: &Session) -> (Vec<EntryId>, Vec<EntryId>) {
     let store = archive.store();
     let entries = store.entries(session.key, EntryNumber::ALL).unwrap();
     let position = store.state(session.key).unwrap().position().unwrap();
-    let path = ops::View::new(store, session, position, None).path(usize::MAX).unwrap();
+    let path = verbs::View::new(store, session, position, None).path(usize::MAX).unwrap();
     let id = |n: EntryNumber| entries[n.index().unwrap()].id;
     assert_eq!(path.entries.last().copied(), position.head);
     (entries.iter().map(|entry| entry.id).collect(), path.entries.into_iter().map(id).collect())
@@ -66,7 +66,7 @@ fn exported(archive: &Archive, session: &Session, generation: u64) -> Vec<u8> {
         bytes.extend_from_slice(part);
         Ok(())
     };
-    ops::export(archive, session, Some(number(generation)), write).unwrap();
+    verbs::export(archive, session, Some(number(generation)), write).unwrap();
     bytes
 }
 
@@ -150,7 +150,7 @@ fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
     let (_, imported) = import(&mut archive, std::slice::from_ref(&cut));
     assert!(imported[0].oddities.is_empty(), "{imported:?}");
     assert_eq!(seen(&archive, &imported[0].session).1.len(), 4000);
-    let verified = ops::verify(&archive, None, &mut |_| ()).unwrap();
+    let verified = verbs::verify(&archive, None, &mut |_| ()).unwrap();
     assert_eq!(verified.damaged, 0, "{verified:?}");
 }
 
@@ -189,7 +189,7 @@ fn threads_that_name_each_other_as_their_beginning_are_taken_in_once() {
     let (summary, imported) = import(&mut archive, &folders);
     assert_eq!((summary.unchanged, imported.len()), (2, 0), "{imported:?}");
     for session in archive.every().unwrap() {
-        assert_eq!(ops::operations(&archive, &session, usize::MAX).unwrap().shown.len(), 1);
+        assert_eq!(verbs::operations(&archive, &session, usize::MAX).unwrap().shown.len(), 1);
     }
 }
 
@@ -240,7 +240,7 @@ fn a_live_file_that_is_followed_is_not_counted_among_others() {
         fs::write(folder.join("s.jsonl"), lines).unwrap();
     };
     write(&live, 2);
-    ops::take_up(&mut archive, &live.join("s.jsonl")).unwrap();
+    verbs::take_up(&mut archive, &live.join("s.jsonl")).unwrap();
     write(&live, 4);
     write(&copy, 6);
     let (summary, imported) = import(&mut archive, &[copy.join("s.jsonl")]);
@@ -257,7 +257,7 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     let (summary, _) = import(&mut archive, std::slice::from_ref(&corpus));
     let mut held = 0;
     for session in archive.every().unwrap() {
-        for generation in ops::generations(&archive, &session).unwrap() {
+        for generation in verbs::generations(&archive, &session).unwrap() {
             let path = generation.file.unwrap();
             let mut source = fs::read(&path).unwrap();
             if path.extension().is_some_and(|end| end == "zst") {
@@ -279,7 +279,7 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     let (again, imported) = import(&mut archive, std::slice::from_ref(&corpus));
     assert_eq!((again.unchanged, again.files, imported.len()), (held, held, 0));
     assert_eq!(operations(&archive), before);
-    ops::verify(&archive, None, &mut |told| {
+    verbs::verify(&archive, None, &mut |told| {
         if let Some(finding) = told.found() {
             assert!(!finding.kind.is_damage(), "{finding:?}");
         }
@@ -363,8 +363,8 @@ struct Numbered {
 fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
     let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
     let id = |n: Option<EntryNumber>| n.map(|n| entries[n.index().unwrap()].id);
-    let shown = ops::checkpoints(archive.store(), session).unwrap();
-    let numbered = |shown: ops::Shown| {
+    let shown = verbs::checkpoints(archive.store(), session).unwrap();
+    let numbered = |shown: verbs::Shown| {
         let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
         let (entry, before, horizon) = (id(place.head), id(before), place.horizon);
         (n.get(), Numbered { entry, before, own, horizon })
@@ -429,12 +429,12 @@ proptest! {
             fs::write(&path, &whole[..cut]).unwrap();
             let (_, imported) = import(&mut in_parts, std::slice::from_ref(&path));
             let quirks: Vec<_> = imported.iter().flat_map(|i| &i.oddities).map(|o| o.quirk).collect();
-            prop_assert!(!quirks.contains(&ops::Quirk::Rewritten));
+            prop_assert!(!quirks.contains(&verbs::Quirk::Rewritten));
         }
         let (session, other) = (only(&at_once), only(&in_parts));
         prop_assert_eq!(&session.name, &other.name);
         prop_assert_eq!(seen(&at_once, &session), seen(&in_parts, &other));
-        prop_assert_eq!(ops::generations(&in_parts, &other).unwrap().len(), 1);
+        prop_assert_eq!(verbs::generations(&in_parts, &other).unwrap().len(), 1);
         prop_assert!(exported(&in_parts, &other, 1) == whole);
     }
 
@@ -469,9 +469,9 @@ proptest! {
         // Numbers have no gaps, and whichever branch a turn lies on, one leads to what stands before it.
         prop_assert!(known.keys().copied().eq(0..known.len() as u64));
         let store = archive.store();
-        let shown = ops::checkpoints(archive.store(), &session).unwrap();
+        let shown = verbs::checkpoints(archive.store(), &session).unwrap();
         for record in store.records(session.key, EntryNumber::ALL).unwrap() {
-            let is_its = |found: &&ops::Shown| found.turn == Some(record.n);
+            let is_its = |found: &&verbs::Shown| found.turn == Some(record.n);
             if record.kind == Kind::User {
                 prop_assert_eq!(shown.iter().filter(is_its).count(), 1, "entry {}", record.n);
             }
@@ -605,7 +605,7 @@ fn files_that_are_taken_in_together_give_what_each_gives_alone() {
         assert_eq!(seen(&together, &session), seen(&alone, &one[0].session));
         assert!(exported(&together, &session, 1) == fs::read(file).unwrap(), "{}", file.display());
     }
-    ops::verify(&together, None, &mut |told| {
+    verbs::verify(&together, None, &mut |told| {
         if let Some(finding) = told.found() {
             assert!(!finding.kind.is_damage(), "{finding:?}");
         }
@@ -649,7 +649,7 @@ fn an_import_that_is_killed_is_taken_up_again() {
     assert!(run().wait().unwrap().success());
     let archive = Archive::open(&store, Access::Read, Box::new(Ticking(0))).unwrap();
     assert_eq!(archive.every().unwrap().len(), files.len());
-    ops::verify(&archive, None, &mut |told| {
+    verbs::verify(&archive, None, &mut |told| {
         if let Some(finding) = told.found() {
             assert!(!finding.kind.is_damage(), "{finding:?}");
         }

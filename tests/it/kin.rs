@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
-use undertext::ops::{self, Archive, Bond, Kin, Session};
 use undertext::store::SessionFilter;
+use undertext::verbs::{self, Archive, Bond, Kin, Session};
 
 use crate::env::TestEnv;
 use crate::fixture::{self, Seeded};
@@ -142,7 +142,7 @@ fn families(root: &Path) -> Vec<PathBuf> {
 fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
     let sessions = archive.every().unwrap();
     let kin = |session: &Session| {
-        Some((session.name.id.clone(), ops::kin(archive.store(), session).unwrap()?))
+        Some((session.name.id.clone(), verbs::kin(archive.store(), session).unwrap()?))
     };
     sessions.iter().filter_map(kin).collect()
 }
@@ -151,8 +151,8 @@ fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
 fn words(archive: &Archive, id: &str, entry: Option<undertext::model::EntryId>) -> String {
     let Some(entry) = entry else { return String::new() };
     let session = archive.every().unwrap().into_iter().find(|found| found.name.id == id).unwrap();
-    let target = ops::find_place(archive.store(), &session, &entry.to_string()).unwrap();
-    let said = ops::messages(archive.store(), &session, target.entry().unwrap()).unwrap();
+    let target = verbs::find_place(archive.store(), &session, &entry.to_string()).unwrap();
+    let said = verbs::messages(archive.store(), &session, target.entry().unwrap()).unwrap();
     said.iter().map(undertext::model::Message::text).collect()
 }
 
@@ -163,7 +163,7 @@ fn what_a_session_was_made_of_is_found_in_any_order() {
     let import = |order: &mut dyn Iterator<Item = &PathBuf>| {
         let mut archive = Archive::in_memory(Seeded::boxed(1));
         for path in order {
-            ops::import(&mut archive, std::slice::from_ref(path), &[], &mut |_| ()).unwrap();
+            verbs::import(&mut archive, std::slice::from_ref(path), &[], &mut |_| ()).unwrap();
         }
         archive
     };
@@ -197,7 +197,7 @@ fn what_a_session_was_made_of_is_found_in_any_order() {
     }
     let mut archive = import(&mut files.iter());
     for session in archive.every().unwrap() {
-        assert!(ops::rebuild(&mut archive, &session).unwrap().equal, "{session:?}");
+        assert!(verbs::rebuild(&mut archive, &session).unwrap().equal, "{session:?}");
     }
     assert_eq!(fixture::damage(&archive), [""; 0]);
 }
@@ -277,7 +277,7 @@ fn forks_of_real_sessions_are_found() {
     let found = |names: &[&str]| {
         let mut archive = Archive::in_memory(Seeded::boxed(1));
         let paths: Vec<PathBuf> = names.iter().map(|name| corpus.path(name)).collect();
-        ops::import(&mut archive, &paths, &[], &mut |_| ()).unwrap();
+        verbs::import(&mut archive, &paths, &[], &mut |_| ()).unwrap();
         assert_eq!(archive.sessions(&SessionFilter::default()).unwrap().len(), names.len());
         let kin = kin(&archive);
         assert_eq!(kin.len(), 1, "{kin:?}");

@@ -9,7 +9,7 @@ use std::{fs, io::Write, path::PathBuf};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use undertext::{
-    ops::{self, Archive, OpsError, Session, SyncError},
+    verbs::{self, Archive, OpsError, Session, SyncError},
     wire::{Draft, Speaker},
 };
 
@@ -107,7 +107,7 @@ impl Side {
             text
         };
         let appended = |archive: &mut Archive, drafts: &[Draft]| {
-            let appended = ops::append(archive, session, &here, drafts)?;
+            let appended = verbs::append(archive, session, &here, drafts)?;
             Ok(format!("{} {:?}", appended.entries.len(), appended.checkpoints))
         };
         match op {
@@ -134,21 +134,21 @@ impl Side {
                 }
                 appended(archive, &drafts)
             }
-            Op::Branch(i) => ops::branch(archive, session, &format!("branch-{i}"), None)
+            Op::Branch(i) => verbs::branch(archive, session, &format!("branch-{i}"), None)
                 .map(|branched| branched.branch),
             Op::Switch(i) => {
-                let branches = ops::branches(archive, session)?;
+                let branches = verbs::branches(archive, session)?;
                 let name = branches[i % branches.len()].branch.clone();
-                ops::switch(archive, session, &name).map(|branched| branched.branch)
+                verbs::switch(archive, session, &name).map(|branched| branched.branch)
             }
             Op::Checkpoint(note) => {
                 let note = note.then(|| format!("note of {n}"));
-                let number = ops::checkpoint(archive, session, note.as_deref())?.checkpoint;
+                let number = verbs::checkpoint(archive, session, note.as_deref())?.checkpoint;
                 Ok(number.to_string())
             }
             Op::Revert(i, note) => {
                 let message = note.then(|| text("later"));
-                ops::revert(archive, session, &here, &i.to_string(), message.as_deref())
+                verbs::revert(archive, session, &here, &i.to_string(), message.as_deref())
                     .map(|reverted| format!("{} {:?}", reverted.branch, reverted.left))
                     .inspect_err(|_| {
                         if *note {
@@ -156,12 +156,12 @@ impl Side {
                         }
                     })
             }
-            Op::Clear => ops::clear(archive, session).map(|r| format!("{:?}", r.left)),
-            Op::Undo => ops::undo(archive, session, None).map(|undone| undone.command.to_owned()),
-            Op::UndoOne(i) => ops::undo(archive, session, Some(number(*i as u64)))
+            Op::Clear => verbs::clear(archive, session).map(|r| format!("{:?}", r.left)),
+            Op::Undo => verbs::undo(archive, session, None).map(|undone| undone.command.to_owned()),
+            Op::UndoOne(i) => verbs::undo(archive, session, Some(number(*i as u64)))
                 .map(|undone| format!("{} {:?}", undone.command, undone.left)),
-            Op::Redo => ops::redo(archive, session).map(|undone| undone.command.to_owned()),
-            Op::Hide(hidden) => ops::hide(archive, session, *hidden).map(|_| String::new()),
+            Op::Redo => verbs::redo(archive, session).map(|undone| undone.command.to_owned()),
+            Op::Hide(hidden) => verbs::hide(archive, session, *hidden).map(|_| String::new()),
             Op::DeleteLive | Op::DeleteAside(_) | Op::Outside(_) => Ok(String::new()),
         }
     }
@@ -170,15 +170,17 @@ impl Side {
     fn seen(&self) -> Vec<String> {
         let (archive, session) = (&self.archive, &self.session);
         let mut all = vec![format!("HEAD {:?}", said(archive, session, None))];
-        for ops::ListedBranch { branch, current, .. } in ops::branches(archive, session).unwrap() {
-            let target = ops::find_place(archive.store(), session, &branch).unwrap();
+        for verbs::ListedBranch { branch, current, .. } in
+            verbs::branches(archive, session).unwrap()
+        {
+            let target = verbs::find_place(archive.store(), session, &branch).unwrap();
             all.push(format!("{branch} {current} {:?}", said(archive, session, Some(&target))));
         }
-        for shown in ops::checkpoints(archive.store(), session).unwrap() {
+        for shown in verbs::checkpoints(archive.store(), session).unwrap() {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?} {:?}", found.n, found.place, found.note, shown.words));
         }
-        for view in ops::operations(archive, session, usize::MAX).unwrap().shown {
+        for view in verbs::operations(archive, session, usize::MAX).unwrap().shown {
             let operation = view.operation;
             all.push(format!(
                 "{} {} {:?} {}",
@@ -188,14 +190,14 @@ impl Side {
                 view.undone
             ));
         }
-        let card = ops::status(archive, session).unwrap().card;
+        let card = verbs::status(archive, session).unwrap().card;
         all.push(format!("{:?} {} {}", card.title, card.turns, card.hidden));
         all
     }
 
     /// Returns the files that were set aside and are still there.
     fn asides(&self) -> Vec<PathBuf> {
-        let rotated = ops::rotations(&self.archive, &self.session).unwrap().into_iter();
+        let rotated = verbs::rotations(&self.archive, &self.session).unwrap().into_iter();
         rotated.map(|rotated| rotated.path).filter(|path| path.exists()).collect()
     }
 
@@ -334,13 +336,13 @@ fn an_undo_that_would_hide_the_current_branch_is_refused() {
     let mut archive = Archive::in_memory(Seeded::boxed(1));
     let session = fixture::session(&mut archive);
     fixture::say(&mut archive, &session, "one");
-    let made = ops::branch(&mut archive, &session, "side", None).unwrap().operation;
-    ops::switch(&mut archive, &session, "side").unwrap();
-    let refused = ops::undo(&mut archive, &session, made);
+    let made = verbs::branch(&mut archive, &session, "side", None).unwrap().operation;
+    verbs::switch(&mut archive, &session, "side").unwrap();
+    let refused = verbs::undo(&mut archive, &session, made);
     assert!(matches!(refused, Err(OpsError::NotUndoable { .. })), "{refused:?}");
-    ops::switch(&mut archive, &session, "main").unwrap();
-    ops::undo(&mut archive, &session, made).unwrap();
-    assert_eq!(ops::branches(&archive, &session).unwrap().len(), 1);
+    verbs::switch(&mut archive, &session, "main").unwrap();
+    verbs::undo(&mut archive, &session, made).unwrap();
+    assert_eq!(verbs::branches(&archive, &session).unwrap().len(), 1);
 }
 
 proptest! {

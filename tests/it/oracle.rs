@@ -23,8 +23,8 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::{Kind, LineId, OperationNumber, Timestamp},
-    ops::{self, Ambient, Archive, Bound, Compacting, OpsError, Session, Target},
     store::Access,
+    verbs::{self, Ambient, Archive, Bound, Compacting, OpsError, Session, Target},
     wire::{Draft, Speaker},
 };
 use uuid::Uuid;
@@ -142,7 +142,7 @@ fn word(n: usize) -> String {
 
 /// Returns the marks in what is shown.
 fn marks(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
-    let log = ops::log(archive.store(), session, target, usize::MAX).unwrap();
+    let log = verbs::log(archive.store(), session, target, usize::MAX).unwrap();
     let mut marks = Vec::new();
     for line in log.lines {
         if line.kind == Kind::Boundary && session.format.name() == "codex" {
@@ -188,7 +188,7 @@ impl Rig {
                 bytes += &records.record(n, n % 2 == 0);
             }
             fs::write(&file, bytes).unwrap();
-            session = ops::take_up(&mut archive, &file).unwrap().0;
+            session = verbs::take_up(&mut archive, &file).unwrap().0;
         }
         let rig = Self { folder, format, archive, session, file, clock, items };
         let talk = (0..items).map(|n| if n % 2 == 0 { Item::Turn(n) } else { Item::Said(n) });
@@ -204,7 +204,7 @@ impl Rig {
     }
 
     fn operations(&self) -> Vec<(&'static str, Option<usize>, bool)> {
-        let mut all = ops::operations(&self.archive, &self.session, usize::MAX).unwrap().shown;
+        let mut all = verbs::operations(&self.archive, &self.session, usize::MAX).unwrap().shown;
         all.sort_by_key(|view| view.operation.n);
         let seen = all.into_iter().map(|view| {
             let undoes = view.operation.undoes().map(|n| usize::try_from(n.get()).unwrap());
@@ -214,13 +214,13 @@ impl Rig {
     }
 
     fn shown(&self, target: &str) -> Vec<String> {
-        let found = ops::find_place(self.archive.store(), &self.session, target).unwrap();
+        let found = verbs::find_place(self.archive.store(), &self.session, target).unwrap();
         marks(&self.archive, &self.session, Some(&found))
     }
 
     /// Returns a conversation that a name stands for.
     fn branches(&self) -> (BTreeMap<String, Vec<String>>, String) {
-        let listed = ops::branches(&self.archive, &self.session).unwrap();
+        let listed = verbs::branches(&self.archive, &self.session).unwrap();
         let current = listed.iter().find(|one| one.current).unwrap().branch.clone();
         let names = listed.into_iter().map(|one| (one.branch.clone(), self.shown(&one.branch)));
         (names.collect(), current)
@@ -230,9 +230,9 @@ impl Rig {
     /// Writes the live file as its agent does, and returns what it then says.
     fn write(&mut self, step: &Step, model: &Model) -> Option<Option<Talk>> {
         let mut talk = model.live.clone()?;
-        let peeked = ops::peek(&self.file, Box::new(self.clock.clone()));
+        let peeked = verbs::peek(&self.file, Box::new(self.clock.clone()));
         let parent = peeked.ok().and_then(|(archive, session)| {
-            let log = ops::log_all(archive.store(), &session, None, usize::MAX).unwrap();
+            let log = verbs::log_all(archive.store(), &session, None, usize::MAX).unwrap();
             log.lines.into_iter().rev().find_map(|line| line.uuid)
         });
         let clock = self.clock.clone();
@@ -273,7 +273,7 @@ impl Rig {
     fn append(&mut self, next: &mut Model, said: &[(Item, Draft)]) -> Result<(), OpsError> {
         let drafts: Vec<Draft> = said.iter().map(|(_, draft)| draft.clone()).collect();
         let items: Vec<Item> = said.iter().map(|(item, _)| *item).collect();
-        let appended = ops::append(&mut self.archive, &self.session, &workspace(), &drafts)?;
+        let appended = verbs::append(&mut self.archive, &self.session, &workspace(), &drafts)?;
         self.follow(next);
         let expected = next.append(&items, appended.checkpoints.len());
         let expected: Vec<u64> = expected.into_iter().map(|n| n as u64).collect();
@@ -294,7 +294,7 @@ impl Rig {
             let (mut fresh, _) = self.branches();
             fresh.retain(|name, talk| !next.state.branches.contains_key(name) && *talk == old);
             let operation = next.operations.len() as u64 + 1;
-            let given = ops::checkpoints(self.archive.store(), &self.session).unwrap();
+            let given = verbs::checkpoints(self.archive.store(), &self.session).unwrap();
             let given = given.iter().filter(|one| one.operation == operation).count();
             next.catch_up(command, fresh.into_keys().next(), given);
             self.adopt(next);
@@ -358,7 +358,7 @@ impl Rig {
             }
             Step::Branch(i) => {
                 let name = format!("side-{i}");
-                let made = ops::branch(&mut self.archive, &self.session, &name, None);
+                let made = verbs::branch(&mut self.archive, &self.session, &name, None);
                 self.follow(next);
                 model = next.branch(&name);
                 made.map(|_| ())
@@ -366,14 +366,14 @@ impl Rig {
             Step::Switch(i) => {
                 let names: Vec<String> = next.state.branches.keys().cloned().collect();
                 let name = names.get(i % (names.len() + 1)).cloned().unwrap_or("nowhere".into());
-                let made = ops::switch(&mut self.archive, &self.session, &name);
+                let made = verbs::switch(&mut self.archive, &self.session, &name);
                 self.follow(next);
                 model = next.switch(&name);
                 made.map(|_| ())
             }
             Step::Checkpoint(note) => {
                 let made =
-                    ops::checkpoint(&mut self.archive, &self.session, note.then_some("Here."));
+                    verbs::checkpoint(&mut self.archive, &self.session, note.then_some("Here."));
                 self.follow(next);
                 match &made {
                     Ok(marked) => {
@@ -389,7 +389,7 @@ impl Rig {
                 let is_turned = talk.as_deref().is_some_and(has_turn) || self.format != "codex";
                 let note = (*note && is_turned).then(|| self.item());
                 let message = note.map(word);
-                let made = ops::revert(
+                let made = verbs::revert(
                     &mut self.archive,
                     &self.session,
                     &here,
@@ -423,7 +423,7 @@ impl Rig {
                 }
                 made.map(|_| ())
             }
-            Step::Clear => ops::clear(&mut self.archive, &self.session).map(|done| {
+            Step::Clear => verbs::clear(&mut self.archive, &self.session).map(|done| {
                 self.follow(next);
                 next.go("clear", &[], None, &answer(done.operation, done.left.as_ref()));
             }),
@@ -434,8 +434,8 @@ impl Rig {
                 };
                 let (archive, session) = (&mut self.archive, &self.session);
                 let made = match step {
-                    Step::Redo => ops::redo(archive, session),
-                    _ => ops::undo(archive, session, n.map(|n| number(n as u64))),
+                    Step::Redo => verbs::redo(archive, session),
+                    _ => verbs::undo(archive, session, n.map(|n| number(n as u64))),
                 };
                 self.follow(next);
                 let left = made.as_ref().map(|done| done.left.clone()).unwrap_or_default();
@@ -452,7 +452,7 @@ impl Rig {
                 made.map(|_| ())
             }
             Step::Hide(hidden) => {
-                ops::hide(&mut self.archive, &self.session, *hidden).map(|done| {
+                verbs::hide(&mut self.archive, &self.session, *hidden).map(|done| {
                     self.follow(next);
                     if done.operation.is_some() {
                         next.hide(*hidden);
@@ -463,7 +463,7 @@ impl Rig {
             Step::Truncate if next.talk().contains(&Item::Summary) => Ok(()),
             Step::Truncate => {
                 let bound = Bound { limit: Limit::of_chars(3_000), window: None };
-                ops::truncate(&mut self.archive, &self.session, bound).map(|done| {
+                verbs::truncate(&mut self.archive, &self.session, bound).map(|done| {
                     self.follow(next);
                     next.truncate(&answer(done.operation, done.left.as_ref()));
                 })
@@ -472,7 +472,7 @@ impl Rig {
                 let (asked, clock) = (asked(200_000), || Timestamp(0));
                 let wanted = Compacting { keep: Keep::Last(2), ..Compacting::of(&asked, &clock) };
                 let (archive, session) = (&mut self.archive, &self.session);
-                let made = ops::compact(archive, session, &here, &wanted, &mut |_| ());
+                let made = verbs::compact(archive, session, &here, &wanted, &mut |_| ());
                 made.map(|done| {
                     self.follow(next);
                     let now = marks(&self.archive, &self.session, None);
@@ -482,7 +482,7 @@ impl Rig {
             Step::Import => {
                 let files = [self.file.clone()];
                 if self.format != "native" && self.file.exists() {
-                    ops::import(&mut self.archive, &files, &[], &mut |_| ()).unwrap();
+                    verbs::import(&mut self.archive, &files, &[], &mut |_| ()).unwrap();
                     self.follow(next);
                 }
                 Ok(())
@@ -510,7 +510,7 @@ impl Rig {
 
     /// Has the model take the numbers that it did not foresee.
     fn adopt(&self, next: &mut Model) {
-        for one in ops::checkpoints(self.archive.store(), &self.session).unwrap() {
+        for one in verbs::checkpoints(self.archive.store(), &self.session).unwrap() {
             let n = usize::try_from(one.checkpoint.n.get()).unwrap();
             if n >= next.checkpoints.len() && one.operation <= number(next.operations.len() as u64)
             {
@@ -539,8 +539,9 @@ impl Rig {
                 })
             }
             To::Entry(i) => {
-                let log =
-                    ops::log(self.archive.store(), &self.session, None, usize::MAX).unwrap().lines;
+                let log = verbs::log(self.archive.store(), &self.session, None, usize::MAX)
+                    .unwrap()
+                    .lines;
                 let talk = model.talk();
                 // Open: in which order a log shows what a compaction keeps, and so what stands before an entry of it.
                 // Excluded: in a Codex session that was taken back to an entry and then lost its file, that entry shows itself
@@ -577,17 +578,17 @@ impl Rig {
         let expected: BTreeMap<String, Vec<String>> =
             model.state.branches.iter().map(|(name, talk)| (name.clone(), shown(talk))).collect();
         assert_eq!(names, expected, "branches");
-        let numbers = ops::checkpoints(self.archive.store(), &self.session).unwrap();
+        let numbers = verbs::checkpoints(self.archive.store(), &self.session).unwrap();
         let numbers: Vec<usize> =
             numbers.iter().map(|one| usize::try_from(one.checkpoint.n.get()).unwrap()).collect();
         let standing: Vec<usize> =
             (0..model.checkpoints.len()).filter(|n| model.stands(*n)).collect();
         assert_eq!(numbers, standing, "checkpoints");
-        let card = ops::status(&self.archive, &self.session).unwrap().card;
+        let card = verbs::status(&self.archive, &self.session).unwrap().card;
         assert_eq!(card.hidden, model.state.hidden, "hidden");
         assert_eq!(self.file.exists(), model.live.is_some(), "the live file");
         if self.file.exists() && !fs::read(&self.file).unwrap().is_empty() {
-            let (alone, there) = ops::peek(&self.file, Box::new(self.clock.clone())).unwrap();
+            let (alone, there) = verbs::peek(&self.file, Box::new(self.clock.clone())).unwrap();
             let live = model.live.as_ref().unwrap();
             assert_eq!(marks(&alone, &there, None), shown(live), "what the agent would resume");
         }
@@ -688,7 +689,10 @@ fn check(format: &'static str, steps: &[Step]) {
         assert_eq!(found, shown(&cut(&checkpoint.before)), "{format}, @{n}");
     }
     assert_eq!(fixture::damage(&rig.archive), [""; 0]);
-    assert!(ops::rebuild(&mut rig.archive, &rig.session).unwrap().equal, "the derived rows differ");
+    assert!(
+        verbs::rebuild(&mut rig.archive, &rig.session).unwrap().equal,
+        "the derived rows differ"
+    );
     drop(rig.folder);
 }
 

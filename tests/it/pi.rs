@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use undertext::{
-    ops::{self, Archive, Session},
+    verbs::{self, Archive, Session},
     wire::{Draft, Pi, Speaker},
 };
 
@@ -46,7 +46,7 @@ fn taken_up(folder: &Path, content: &str) -> (Archive, Session, std::path::PathB
     let file = root.join("2026-01-05T08-00-00-000Z_5d1c0a7e.jsonl");
     fs::write(&file, content).unwrap();
     let mut archive = fixture::open(&root.join("store"), 1);
-    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    let (session, _) = verbs::take_up(&mut archive, &file).unwrap();
     (archive, session, file)
 }
 
@@ -61,7 +61,7 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
     let (mut archive, session, file) = taken_up(folder.path(), &first_version());
     say(&mut archive, &session, "Then paint it.");
     let said = Draft::Message(Speaker::Assistant, "Done.".into());
-    ops::append(&mut archive, &session, &workspace(), &[said]).unwrap();
+    verbs::append(&mut archive, &session, &workspace(), &[said]).unwrap();
     let all = "Is the mast sound? It is. And the keel? It wants paint. Then paint it. Done.";
     assert_eq!(sent(&file), all);
     let last = fs::read_to_string(&file).unwrap();
@@ -70,11 +70,11 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
     assert_eq!(last["message"]["provider"], "anthropic");
 
     // A note, behind the first answer; and all of it again.
-    ops::revert(&mut archive, &session, &workspace(), "1", Some("The keel is steel.")).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "1", Some("The keel is steel.")).unwrap();
     let noted = sent(&file);
     assert!(noted.starts_with("Is the mast sound? It is. <note-from-later>"), "{noted}");
     assert!(noted.contains("The keel is steel."));
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     assert_eq!(sent(&file), all);
 }
 
@@ -82,14 +82,14 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
 fn clear_keeps_the_header_without_which_pi_reads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session, file) = taken_up(folder.path(), &first_version());
-    ops::clear(&mut archive, &session).unwrap();
+    verbs::clear(&mut archive, &session).unwrap();
     let header = fs::read_to_string(&file).unwrap();
     assert_eq!(header.lines().count(), 1);
     assert_eq!(header.lines().next(), first_version().lines().next());
     say(&mut archive, &session, "A new boat.");
     assert_eq!(sent(&file), "A new boat.");
-    ops::undo(&mut archive, &session, None).unwrap();
-    ops::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&mut archive, &session, None).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), first_version());
 }
 
@@ -117,10 +117,10 @@ fn a_file_without_a_header_is_changed_in_the_store_only() {
     let content = content.to_string() + "\n";
     let (mut archive, session, file) = taken_up(folder.path(), &content);
     let more = [Draft::Message(Speaker::User, "And the keel?".into())];
-    let appended = ops::append(&mut archive, &session, &workspace(), &more).unwrap();
+    let appended = verbs::append(&mut archive, &session, &workspace(), &more).unwrap();
     let told = appended.notices.iter().map(ToString::to_string).collect::<String>();
     assert!(told.contains("pi does not resume a file that does not begin"), "{told}");
-    let log = ops::log(archive.store(), &session, None, 1).unwrap();
+    let log = verbs::log(archive.store(), &session, None, 1).unwrap();
     assert_eq!(log.lines[0].messages[0].text(), "And the keel?");
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     // What pi passes is not what the file begins with.

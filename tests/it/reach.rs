@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use undertext::json::Raw;
 use undertext::model::EntryNumber;
-use undertext::ops;
 use undertext::store::whole_lines;
+use undertext::verbs;
 
 use crate::{fixture::Seeded, needs};
 
@@ -22,8 +22,8 @@ fn every_message_of_a_real_session_is_shown() {
     let mut missing = Vec::new();
     for folder in ["claude", "claude-shapes", "claude-broken"] {
         for path in corpus.files(folder) {
-            let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
-            let graph = ops::graph(&archive, &session, true).unwrap();
+            let (archive, session) = verbs::peek(&path, Seeded::boxed(1)).unwrap();
+            let graph = verbs::graph(&archive, &session, true).unwrap();
             let seen: BTreeSet<_> = graph.nodes.iter().map(|node| node.id).collect();
             let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
             let numbers: Vec<EntryNumber> = entries.iter().map(|entry| entry.n).collect();

@@ -2,7 +2,7 @@
 
 use undertext::{
     model::Message,
-    ops::{self, Archive, Handle, Machine, Reader, Renewed, Session},
+    verbs::{self, Archive, Handle, Machine, Reader, Renewed, Session},
     wire::{Draft, Speaker},
 };
 
@@ -11,7 +11,7 @@ use crate::fixture::{self, workspace};
 fn say(archive: &mut Archive, session: &Session, words: impl IntoIterator<Item = usize>) {
     let drafts = words.into_iter().map(|n| Draft::Message(Speaker::User, format!("word {n}")));
     let drafts: Vec<Draft> = drafts.collect();
-    ops::append(archive, session, &workspace(), &drafts).unwrap();
+    verbs::append(archive, session, &workspace(), &drafts).unwrap();
 }
 
 fn page(reader: &mut Reader, archive: &Archive, skipped: usize, count: usize) -> Vec<String> {
@@ -64,10 +64,10 @@ fn a_reader_says_what_became_of_its_conversation() {
     assert_eq!(page(&mut reader, &archive, 0, 3), words(7..10), "it shows what it saw");
     assert_eq!(renew(&mut reader, &archive), Renewed::Grown(3));
     assert_eq!(page(&mut reader, &archive, 0, 100), words(0..13));
-    ops::branch(&mut archive, &session, "side", None).unwrap();
+    verbs::branch(&mut archive, &session, "side", None).unwrap();
     assert_eq!(renew(&mut reader, &archive), Renewed::Same, "a branch was made");
     assert_eq!(renew(&mut side, &archive), Renewed::Moved, "the branch is there now");
-    ops::revert(&mut archive, &session, &workspace(), "4", None).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "4", None).unwrap();
     assert_eq!(renew(&mut reader, &archive), Renewed::Moved);
     assert_eq!(page(&mut reader, &archive, 0, 100), words(0..4));
     assert_eq!(page(&mut side, &archive, 0, 100), words(0..13));
@@ -94,14 +94,15 @@ fn a_handle_forgets_what_another_program_takes_out() {
     let session = fixture::session(&mut archive);
     let secret = "hunter2secret-01234";
     let drafts = [secret, "word 1"].map(|it| Draft::Message(Speaker::User, it.to_owned()));
-    ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
-    let log = ops::log(archive.store(), &session, None, 10).unwrap();
+    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    let log = verbs::log(archive.store(), &session, None, 10).unwrap();
     let mut handle = Handle::new(archive, session, workspace());
     let texts = |all: &[Message]| all.iter().map(Message::text).collect::<Vec<String>>();
     assert_eq!(texts(&handle.messages(10).unwrap()), [secret, "word 1"]);
     assert_eq!(texts(&handle.said(log.lines[0].n).unwrap()), [secret]);
     let mut other = fixture::open(folder.path(), 2);
-    ops::redact(&mut other, &ops::Wanted::Secret(secret), ops::Cause::default(), &[]).unwrap();
+    verbs::redact(&mut other, &verbs::Wanted::Secret(secret), verbs::Cause::default(), &[])
+        .unwrap();
     for said in [handle.said(log.lines[0].n).unwrap(), handle.messages(10).unwrap()] {
         assert!(texts(&said)[0].starts_with("[redacted]"), "{said:?}");
     }

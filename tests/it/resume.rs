@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use undertext::{
     json::Raw,
     model::{Block, EntryNumber, Kind, Landmark, Message, Position, Role},
-    ops::{self, Archive, Machine, Session, SyncError, View},
+    verbs::{self, Archive, Machine, Session, SyncError, View},
     wire::{Claude, Codex, Format, Graph, Read as _, jsonl::Reader},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// Returns a file as a session of an archive, if any format knows it.
 pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
-    match ops::peek(path, Box::new(Machine)) {
+    match verbs::peek(path, Box::new(Machine)) {
         Err(SyncError::NoFormat(_) | SyncError::UnreadAgent { .. }) => None,
         other => Some(other.unwrap()),
     }
@@ -298,13 +298,13 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
             continue;
         };
         let name = path.display();
-        let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
+        let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
         let mut bytes = Vec::new();
         let mut each = |part: &[u8]| {
             bytes.extend_from_slice(part);
             Ok(())
         };
-        ops::export(&archive, &session, None, &mut each).unwrap();
+        verbs::export(&archive, &session, None, &mut each).unwrap();
         let mut source = fs::read(&path).unwrap();
         if path.extension().is_some_and(|end| end == "zst") {
             source = zstd::decode_all(&source[..]).unwrap();

@@ -5,7 +5,7 @@
 use std::{fs, path::Path};
 
 use undertext::{
-    ops::{self, Archive, Machine},
+    verbs::{self, Archive, Machine},
     wire::jsonl::Reader,
 };
 
@@ -180,11 +180,11 @@ fn file_comes_back(mut archive: Archive, bytes: &[u8], cut: usize) {
             exported.extend_from_slice(part);
             Ok(())
         };
-        ops::export(&archive, &session, None, each).unwrap();
+        verbs::export(&archive, &session, None, each).unwrap();
         assert!(exported == whole[..end], "{} at {end}", whole.escape_ascii());
     }
     assert_eq!(archive.every().unwrap().len(), 1);
-    ops::verify(&archive, None, &mut |told| {
+    verbs::verify(&archive, None, &mut |told| {
         if let Some(finding) = told.found() {
             assert!(!finding.kind.is_damage(), "{finding:?}: {}", whole.escape_ascii());
         }
@@ -193,7 +193,7 @@ fn file_comes_back(mut archive: Archive, bytes: &[u8], cut: usize) {
 }
 
 fn take_in(archive: &mut Archive, path: &Path) {
-    let summary = ops::import(archive, &[path.to_owned()], &[], &mut |_| ()).unwrap();
+    let summary = verbs::import(archive, &[path.to_owned()], &[], &mut |_| ()).unwrap();
     assert_eq!((summary.files, summary.skipped), (1, 0));
 }
 

@@ -8,10 +8,10 @@ use std::{fs, slice};
 use regex::Regex;
 use undertext::json::Raw;
 use undertext::model::{Block, EntryNumber, Message};
-use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Sort, Sought, Words};
 use undertext::report::Hit;
 use undertext::settings::Exclude;
 use undertext::store::{Access, SessionFilter};
+use undertext::verbs::{self, Archive, Case, Machine, Pattern, Search, Sort, Sought, Words};
 use undertext::wire::Heading;
 
 use crate::needs;
@@ -25,7 +25,7 @@ fn everything(archive: &Archive) -> Vec<Said> {
     for session in archive.every().unwrap() {
         let entries = archive.store().state(session.key).unwrap().next_entry();
         for entry in EntryNumber::each(EntryNumber::FIRST..entries) {
-            let mut messages = ops::messages(archive.store(), &session, entry).unwrap();
+            let mut messages = verbs::messages(archive.store(), &session, entry).unwrap();
             if messages.is_empty() {
                 let mut remarks = |_, line: Result<Vec<u8>, _>| {
                     let line = line.unwrap();
@@ -131,9 +131,9 @@ fn search_for(pattern: Pattern) -> Search {
 
 fn hits(archive: &Archive, pattern: Pattern) -> Vec<Hit> {
     let mut hits = Vec::new();
-    let searched = ops::search(archive, &search_for(pattern), |_, hit| {
+    let searched = verbs::search(archive, &search_for(pattern), |_, hit| {
         hits.push(hit.clone());
-        Ok::<_, ops::OpsError>(())
+        Ok::<_, verbs::OpsError>(())
     });
     assert!(!searched.unwrap().has_more);
     hits
@@ -155,7 +155,7 @@ fn counted(hits: &[Hit]) -> BTreeMap<Said, usize> {
 /// Takes files into a store.
 fn imported(root: &Path, files: &[PathBuf]) -> Archive {
     let mut archive = Archive::open(root, Access::Write, Box::new(Machine)).unwrap();
-    ops::import(&mut archive, files, &[], &mut |_| ()).unwrap();
+    verbs::import(&mut archive, files, &[], &mut |_| ()).unwrap();
     archive
 }
 
@@ -194,7 +194,7 @@ fn every_line_that_has_a_pattern_is_found_and_no_other() {
     let said = everything(&archive);
     let count = if cfg!(debug_assertions) { 24 } else { 1000 };
     let indexed = imported(&folder.path().join("indexed"), &corpus.sessions());
-    let whole = ops::index(&indexed, &Exclude::default(), &|| true, &mut |_, _| ()).unwrap();
+    let whole = verbs::index(&indexed, &Exclude::default(), &|| true, &mut |_, _| ()).unwrap();
     assert!(whole.is_whole && whole.entries > 0);
     let mut found = 0;
     for (n, words) in drawn(&said, count).iter().enumerate() {
@@ -263,7 +263,7 @@ fn an_index_of_many_sessions_comes_to_its_end_by_and_by() {
         let one_less = |most: usize| most.checked_sub(1);
         let goes_on = || most.fetch_update(Relaxed, Relaxed, one_less).is_ok();
         let mut all = 0;
-        let done = ops::index(&archive, &Exclude::default(), &goes_on, &mut |_, n| all = n);
+        let done = verbs::index(&archive, &Exclude::default(), &goes_on, &mut |_, n| all = n);
         let done = done.unwrap();
         assert_eq!((found(&archive, "plum"), found(&archive, "pear")), (SESSIONS, pears));
         assert!(all <= left, "{all} of {left} are looked at in round {rounds}");
@@ -275,7 +275,7 @@ fn an_index_of_many_sessions_comes_to_its_end_by_and_by() {
         // One that was in it already goes on, and is looked at once more.
         left = all - 256 + 1;
         let grown = write_session(&files, rounds, &["a plum", "a pear"]);
-        ops::import(&mut archive, &[grown], &[], &mut |_| ()).unwrap();
+        verbs::import(&mut archive, &[grown], &[], &mut |_| ()).unwrap();
         pears += 1;
     }
     assert_eq!((added, rounds), ((SESSIONS + pears) as u64, 4));

@@ -7,9 +7,9 @@ use std::{fs, path::PathBuf};
 use chrono::FixedOffset;
 use serde_json::{Value, json};
 use undertext::model::Timestamp;
-use undertext::ops::{self, Ambient, Archive, Manner, OpsError, Session, SyncError, Workspace};
 use undertext::report::LiveState;
 use undertext::store::Access;
+use undertext::verbs::{self, Ambient, Archive, Manner, OpsError, Session, SyncError, Workspace};
 
 use crate::{
     codex::{import, live, peeked, sent},
@@ -47,11 +47,11 @@ impl Followed {
 
     fn revert(&mut self, checkpoint: &str, note: Option<&str>) -> Result<(), OpsError> {
         let nowhere = Workspace::default();
-        ops::revert(&mut self.archive, &self.session, &nowhere, checkpoint, note).map(|_| ())
+        verbs::revert(&mut self.archive, &self.session, &nowhere, checkpoint, note).map(|_| ())
     }
 
     fn undo(&mut self) {
-        ops::undo(&mut self.archive, &self.session, None).unwrap();
+        verbs::undo(&mut self.archive, &self.session, None).unwrap();
     }
 
     fn live(&self) -> PathBuf {
@@ -118,7 +118,7 @@ fn a_thread_goes_back_in_a_file_that_goes_on_from_the_old_one() {
     followed.undo();
     followed.agrees(&format!("{OF_TWO} | three | to three"));
     assert_eq!((followed.base(), followed.kinds()), (Some(rollout.end()), vec![]));
-    ops::redo(&mut followed.archive, &followed.session).unwrap();
+    verbs::redo(&mut followed.archive, &followed.session).unwrap();
     followed.agrees(&said);
     assert_eq!(followed.base(), Some(two));
     assert_eq!(followed.kinds(), ["task_started", "user", "item_completed", "task_complete"]);
@@ -154,7 +154,7 @@ fn a_change_that_is_still_to_begin_its_file_is_told_to_wait() {
     store.execute("DELETE FROM sighting", []).unwrap();
     let read = Archive::open(&root, Access::Read, Seeded::boxed(7)).unwrap().preview().unwrap();
     let tip = read.store().state(followed.session.key).unwrap();
-    let state = ops::live_state(&read, &followed.session, &tip).unwrap();
+    let state = verbs::live_state(&read, &followed.session, &tip).unwrap();
     assert_eq!(state, LiveState::Pending);
     // The next change begins the file first, and goes on in that.
     say(&mut followed.archive, &followed.session, "three");
@@ -181,7 +181,7 @@ fn nothing_of_a_turn_that_is_left_is_in_the_base() {
     let mut followed = Followed::new(&rollout, Some(rollout.end().1));
     // The rules stand behind the first record here, so that they are in the base; a task that a base left open would be
     // listed as a turn.
-    ops::clear(&mut followed.archive, &followed.session).unwrap();
+    verbs::clear(&mut followed.archive, &followed.session).unwrap();
     followed.agrees("rules");
     assert_eq!((followed.base().unwrap().0, followed.kinds()), (2, vec![]));
 
@@ -220,7 +220,7 @@ fn what_codex_has_not_listed_is_said_again() {
         followed.undo();
         followed.agrees(&format!("{OF_TWO} | three | to three"));
         // What is said again is no turn of its own.
-        let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session).unwrap();
+        let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session).unwrap();
         assert_eq!(checkpoints.len(), 3);
     }
 }
@@ -281,7 +281,7 @@ fn a_rollback_is_left_out_of_a_long_thread_as_of_a_short_one() {
             let rollout = rolled(before, &mut dice);
             let (early, (end, bytes)) = (thread(&[]).end().0, rollout.end());
             let mut followed = Followed::new(&rollout, Some(bytes));
-            let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session);
+            let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session);
             let last = checkpoints.unwrap().len() as u64 - 1;
             let mut told = Vec::new();
             for _ in 0..3 {
@@ -333,10 +333,10 @@ fn a_long_thread_goes_back_at_the_cost_of_a_short_one() {
             let session = archive.every().unwrap().remove(0);
             let nowhere = Workspace::default();
             let before = live(&archive, &session);
-            ops::revert(&mut archive, &session, &nowhere, "HEAD~2", None).unwrap();
+            verbs::revert(&mut archive, &session, &nowhere, "HEAD~2", None).unwrap();
             assert_ne!(live(&archive, &session), before);
-            ops::undo(&mut archive, &session, None).unwrap();
-            ops::redo(&mut archive, &session).unwrap();
+            verbs::undo(&mut archive, &session, None).unwrap();
+            verbs::redo(&mut archive, &session).unwrap();
             say(&mut archive, &session, "and on");
             watch.reads()
         });
@@ -367,8 +367,8 @@ fn a_file_outside_of_codexs_folders_is_appended_to() {
     let file = home.codex().with_file_name(format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl"));
     fs::write(&file, &rollout.bytes).unwrap();
     let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
-    let session = ops::take_up(&mut archive, &file).unwrap().0;
-    ops::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+    let session = verbs::take_up(&mut archive, &file).unwrap().0;
+    verbs::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
     assert_eq!(live(&archive, &session), file);
     assert!(fs::read_to_string(&file).unwrap().contains("thread_rolled_back"));
 }
@@ -384,14 +384,14 @@ fn going_back_and_forth_by_appending_says_each_time_as_much_again() {
     let file = home.codex().with_file_name(format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl"));
     fs::write(&file, &rollout.bytes).unwrap();
     let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
-    let session = ops::take_up(&mut archive, &file).unwrap().0;
+    let session = verbs::take_up(&mut archive, &file).unwrap().0;
     let lines = || fs::read_to_string(&file).unwrap().lines().count();
     let mut more = Vec::new();
     for _ in 0..5 {
         let before = lines();
-        ops::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+        verbs::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
         assert_eq!(peeked(&file).0, "rules | one | to one");
-        ops::undo(&mut archive, &session, None).unwrap();
+        verbs::undo(&mut archive, &session, None).unwrap();
         assert_eq!(peeked(&file).0, OF_TWO);
         more.push(lines() - before);
     }
@@ -461,7 +461,7 @@ fn a_session_follows_codex_to_the_file_that_its_index_names() {
     import(&mut followed.archive, &[followed.home.codex()]);
     followed.agrees("rules | one | to one | five | to five");
     // What was left stays: by the session, as branches.
-    let branches = ops::branches(&followed.archive, &followed.session).unwrap();
+    let branches = verbs::branches(&followed.archive, &followed.session).unwrap();
     assert!(branches.len() >= 2, "{branches:?}");
 }
 
@@ -505,7 +505,7 @@ fn an_older_file_that_codex_compressed_does_not_come_back_with_a_newer_one() {
     let folder = followed.home.codex();
     import(&mut followed.archive, &[folder]);
     fs::remove_file(&live).unwrap();
-    let restored = ops::restore(&mut followed.archive, &followed.session).unwrap();
+    let restored = verbs::restore(&mut followed.archive, &followed.session).unwrap();
     assert_eq!(restored.files, [live]);
     assert!(!followed.file.exists());
 }
@@ -566,7 +566,7 @@ fn a_thread_without_a_rollback_goes_on_as_one_whose_rollback_drops_nothing() {
                 _ => Some(length),
             };
             let mut followed = Followed::new(&rollout, listed);
-            let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session);
+            let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session);
             let count = checkpoints.unwrap().len() as u64;
             let mut told = Vec::new();
             for _ in 0..3 {

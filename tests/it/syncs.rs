@@ -9,7 +9,7 @@ use std::{
 };
 
 use undertext::{
-    ops::{self, Archive, Manner, Session},
+    verbs::{self, Archive, Manner, Session},
     wire::{Draft, Speaker},
 };
 
@@ -40,7 +40,7 @@ fn attached(root: &Path) -> (Archive, Session, PathBuf) {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
     fs::copy(example, &file).unwrap();
     let mut archive = fixture::open(&root.join("store"), 1);
-    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    let (session, _) = verbs::take_up(&mut archive, &file).unwrap();
     (archive, session, file)
 }
 
@@ -70,13 +70,13 @@ fn a_successor_is_safe_before_the_store_says_so_and_its_name_is_before_it_is_ack
     }
     let live = fixture::live(&archive, &session);
     seen();
-    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
     assert_rotated(&live);
     // The same holds for an agent's file that is set aside.
     let (mut archive, session, file) = attached(&root);
     archive.set_manner(Manner { rotate: true, ..Manner::default() });
     seen();
-    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
     assert_rotated(&file);
 }
 
@@ -132,7 +132,7 @@ fn each_commit_is_on_the_disk_before_it_is_acknowledged() {
     for n in 0..5 {
         seen();
         let drafts = [Draft::Message(Speaker::User, format!("message {n}"))];
-        ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
         place(&seen(), "the store", is_store);
     }
 }
@@ -153,7 +153,7 @@ fn sessions_that_grew_share_a_sync_and_are_whole() {
         fs::write(file(n), own).unwrap();
     }
     let mut archive = fixture::open(&root.join("store"), 1);
-    ops::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
+    verbs::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
     for step in 0..2 {
         for n in 0..SESSIONS {
             let line = format!(
@@ -166,8 +166,8 @@ fn sessions_that_grew_share_a_sync_and_are_whole() {
         }
         seen();
         let mut reported = 0;
-        let taken = ops::import(&mut archive, &sessions, &sessions, &mut |step| {
-            reported += usize::from(matches!(step, ops::Step::Imported(_)));
+        let taken = verbs::import(&mut archive, &sessions, &sessions, &mut |step| {
+            reported += usize::from(matches!(step, verbs::Step::Imported(_)));
         });
         let summary = taken.unwrap();
         let syncs = seen().iter().filter(|synced| is_store(synced)).count();
@@ -175,9 +175,9 @@ fn sessions_that_grew_share_a_sync_and_are_whole() {
         assert_eq!((reported, summary.entries), (SESSIONS, SESSIONS as u64));
     }
     // The session of each follows its file.
-    let again = ops::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
+    let again = verbs::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
     assert_eq!((again.unchanged, again.entries), (SESSIONS as u64, 0));
-    let verified = ops::verify(&archive, None, &mut |_| ()).unwrap();
+    let verified = verbs::verify(&archive, None, &mut |_| ()).unwrap();
     assert_eq!(verified.damaged, 0);
     for session in archive.every().unwrap() {
         let bytes = fixture::exported(&archive, &session, None);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::Timestamp,
-    ops::{self, Archive, Bound, Compacting, Notice, Session, Workspace},
+    verbs::{self, Archive, Bound, Compacting, Notice, Session, Workspace},
     wire::{Draft, Speaker},
 };
 
@@ -39,7 +39,7 @@ impl Played {
         }
         let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
         let folders = std::slice::from_ref(&folder);
-        ops::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
+        verbs::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
         let session = archive.every().unwrap().remove(0);
         Self { _home: home, archive, session, before: Vec::new() }
     }
@@ -60,23 +60,24 @@ impl Played {
         match step {
             "append" => {
                 let more = Draft::Message(Speaker::User, "more".into());
-                drop(ops::append(archive, session, &nowhere, &[more]).unwrap());
+                drop(verbs::append(archive, session, &nowhere, &[more]).unwrap());
             }
             "compact" => {
                 let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
                 let of = Compacting::of(&asked, &clock);
                 let wanted = Compacting { keep: Keep::Last(1), again: true, ..of };
-                let done = ops::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap();
+                let done =
+                    verbs::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap();
                 assert!(done.nothing.is_none(), "{:?}", done.nothing);
             }
             "truncate" => {
                 let bound = Bound { limit: Limit::of_chars(10_000), window: None };
-                drop(ops::truncate(archive, session, bound).unwrap());
+                drop(verbs::truncate(archive, session, bound).unwrap());
             }
-            "clear" => drop(ops::clear(archive, session).unwrap()),
-            "undo" => drop(ops::undo(archive, session, None).unwrap()),
+            "clear" => drop(verbs::clear(archive, session).unwrap()),
+            "undo" => drop(verbs::undo(archive, session, None).unwrap()),
             checkpoint => {
-                drop(ops::revert(archive, session, &nowhere, checkpoint, Some("later")).unwrap());
+                drop(verbs::revert(archive, session, &nowhere, checkpoint, Some("later")).unwrap());
             }
         }
         if step == "undo" {
@@ -209,7 +210,7 @@ fn what_stands_before_the_first_turn_stays() {
     played.play("clear");
     assert_eq!(played.sent(), "rules");
     let written = fs::read(played.file()).unwrap();
-    let again = ops::clear(&mut played.archive, &played.session).unwrap();
+    let again = verbs::clear(&mut played.archive, &played.session).unwrap();
     assert_eq!((again.operation, fs::read(played.file()).unwrap()), (None, written));
 }
 
@@ -225,7 +226,7 @@ fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
         let drafts =
             [say(Speaker::User, "q"), say(Speaker::Assistant, "a"), say(Speaker::User, "r")];
         let (archive, session) = (&mut played.archive, &played.session);
-        let appended = ops::append(archive, session, &Workspace::default(), &drafts).unwrap();
+        let appended = verbs::append(archive, session, &Workspace::default(), &drafts).unwrap();
         assert_eq!((appended.entries.len(), appended.checkpoints.len()), (3, 2));
         let more = fs::read_to_string(played.file()).unwrap().split_off(begin);
         let lines: Vec<Value> =
@@ -271,12 +272,12 @@ fn what_codex_does_not_resume_is_changed_in_the_store_only() {
     for rollout in [sub_agent, odd, old] {
         let mut played = Played::new(&rollout, true);
         let (archive, session) = (&mut played.archive, &played.session);
-        assert_eq!(ops::status(archive, session).unwrap().live, None);
-        let back = ops::revert(archive, session, &Workspace::default(), "1", None).unwrap();
+        assert_eq!(verbs::status(archive, session).unwrap().live, None);
+        let back = verbs::revert(archive, session, &Workspace::default(), "1", None).unwrap();
         assert!(matches!(back.notices[..], [Notice::Unresumed { .. }]), "{:?}", back.notices);
         assert_eq!(back.written, None);
         assert_eq!(sent(archive, session), "one | to one");
-        let attached = ops::attach(archive, session, None).unwrap();
+        let attached = verbs::attach(archive, session, None).unwrap();
         assert!(!attached.attached && attached.operation.is_none(), "{attached:?}");
         assert_eq!(fs::read_to_string(played.file()).unwrap(), rollout.bytes);
     }

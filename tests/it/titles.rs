@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::json;
 use undertext::{
-    ops::{self, Archive},
     settings::Exclude,
     store::SessionFilter,
+    verbs::{self, Archive},
 };
 
 use crate::{
@@ -38,7 +38,7 @@ fn a_session_of_pi_has_the_name_that_its_user_gave_last() {
         lines.push(line);
         let all: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
         fs::write(&file, all.concat()).unwrap();
-        ops::import(&mut archive, std::slice::from_ref(&file), &[], &mut |_| ()).unwrap();
+        verbs::import(&mut archive, std::slice::from_ref(&file), &[], &mut |_| ()).unwrap();
         assert_eq!(titles(&archive), [title]);
         assert_eq!(damage(&archive), [""; 0]);
     };
@@ -65,7 +65,7 @@ fn a_session_of_kimi_has_the_title_that_somebody_gave_it() {
         fs::write(folder.join("state.json"), state).unwrap();
         let folders = std::slice::from_ref(&sessions);
         for _ in 0..2 {
-            ops::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
+            verbs::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
             assert_eq!(titles(&archive), [title], "{state}");
         }
         assert_eq!(damage(&archive), [""; 0]);
@@ -76,7 +76,7 @@ fn a_session_of_kimi_has_the_title_that_somebody_gave_it() {
     told(r#"{ "custom_title": null, "title_generated": true }"#, "The rake");
     told(r#"{ "custom_title": "The spade", "title_gen"#, "The rake");
     let all = archive.every().unwrap();
-    assert!(ops::rebuild(&mut archive, &all[0]).unwrap().equal);
+    assert!(verbs::rebuild(&mut archive, &all[0]).unwrap().equal);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_thread_has_the_title_that_codex_gave_it_last() {
     fs::write(&index, &told).unwrap();
     let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
     let import = |archive: &mut Archive| {
-        ops::import(archive, &[home.codex()], &[home.codex()], &mut |_| ()).unwrap()
+        verbs::import(archive, &[home.codex()], &[home.codex()], &mut |_| ()).unwrap()
     };
     assert_eq!(import(&mut archive).files, 2);
     assert_eq!(titles(&archive), ["The shed", "one"]);
@@ -128,8 +128,8 @@ fn a_thread_has_the_title_that_codex_gave_it_last() {
     assert_eq!(titles(&archive), ["The garden", "one"]);
     assert_eq!(damage(&archive), [""; 0]);
     for session in archive.every().unwrap() {
-        assert!(ops::rebuild(&mut archive, &session).unwrap().equal);
-        let operations = ops::operations(&archive, &session, 9).unwrap().shown.len();
+        assert!(verbs::rebuild(&mut archive, &session).unwrap().equal);
+        let operations = verbs::operations(&archive, &session, 9).unwrap().shown.len();
         assert_eq!(operations, if session.name.id == THREAD { 3 } else { 1 });
     }
 }

@@ -22,8 +22,8 @@ use undertext::{
         recover::Unrecovered,
     },
     model::{Block, Message, OperationNumber, Role, Stop, Thinking, Timestamp, Usage},
-    ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     provider::{Api, Endpoint, Http},
+    verbs::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     wire::{Draft, Speaker},
 };
 
@@ -101,7 +101,7 @@ fn turn(
         max_tokens: 1_000,
         steps: 10,
     };
-    ops::turn(archive, session, &fixture::workspace(), Some(prompt), &turning, emit)
+    verbs::turn(archive, session, &fixture::workspace(), Some(prompt), &turning, emit)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
             assert_eq!((done.answered, done.pending.len(), done.steps), (1, 0, 2), "{n}");
             assert!(done.tokens <= WINDOW, "{n}: {}", done.tokens);
             // The request that a provider would get: the server checks the pairs of those that it gets.
-            let context = ops::context(&archive, &session, None, &asked).unwrap();
+            let context = verbs::context(&archive, &session, None, &asked).unwrap();
             assert!(context.tokens() <= WINDOW);
             assert_eq!(context.prepared.repaired.added, 0, "{n}");
         }
@@ -152,8 +152,8 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
 
         // All of it is undone, one operation after the other, back to the first message.
         if api == Api::OpenAi {
-            while ops::undo(&mut archive, &session, None).is_ok() {}
-            assert_eq!(ops::log(archive.store(), &session, None, 10).unwrap().lines.len(), 0);
+            while verbs::undo(&mut archive, &session, None).is_ok() {}
+            assert_eq!(verbs::log(archive.store(), &session, None, 10).unwrap().lines.len(), 0);
             fixture::assert_sound(&mut archive, &session);
         }
     }
@@ -191,7 +191,7 @@ fn an_oversized_result_that_was_put_in_by_hand_is_compacted_or_cut_away() {
     let output = "no play and all work ".repeat(8_000);
     let result = Draft::Result { id: "c".into(), output, error: None };
     let asks = Draft::Message(Speaker::User, "Read it".into());
-    ops::append(&mut archive, &session, &fixture::workspace(), &[asks, call, result]).unwrap();
+    verbs::append(&mut archive, &session, &fixture::workspace(), &[asks, call, result]).unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
     let done = turn(&mut archive, &session, "Go on", (&model, &asked), 1_000, &mut |_| ()).unwrap();
@@ -281,7 +281,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
         Turning { compacting, model: &model, tools: &[], answer: None, max_tokens: 500, steps: 1 };
     let mut events = Vec::new();
     let mut emit = |event: &Event| events.push(event.clone());
-    let done = ops::turn(
+    let done = verbs::turn(
         &mut archive,
         &session,
         &fixture::workspace(),
@@ -295,7 +295,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
     // The whole context went out, nothing of a compaction is in the session.
     let sent = server.asked()[0].body["messages"].as_array().unwrap().len();
     assert!(sent == 41 || server.asked()[0].body.to_string().contains("39 word"), "{sent}");
-    let context = ops::context(&archive, &session, None, &asked).unwrap();
+    let context = verbs::context(&archive, &session, None, &asked).unwrap();
     assert!(context.prepared.items.iter().all(|item| item.origin != Origin::Summary));
     fixture::assert_sound(&mut archive, &session);
 }
@@ -306,7 +306,7 @@ fn what_cannot_be_made_to_fit_is_told_without_looping() {
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
     let system = Draft::Message(Speaker::System, "rule ".repeat(20_000));
-    ops::append(&mut archive, &session, &fixture::workspace(), &[system]).unwrap();
+    verbs::append(&mut archive, &session, &fixture::workspace(), &[system]).unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
     let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
@@ -385,7 +385,7 @@ fn a_call_that_was_cut_off_is_not_carried_out() {
             };
             let workspace = fixture::workspace();
             let done =
-                ops::turn(&mut archive, &session, &workspace, Some("Go"), &turning, &mut |_| ());
+                verbs::turn(&mut archive, &session, &workspace, Some("Go"), &turning, &mut |_| ());
             let done = done.unwrap();
             let file = fixture::exported(&archive, &session, None);
             let file = String::from_utf8(file).unwrap();
@@ -476,7 +476,7 @@ impl ChatModel for Meanwhile<'_> {
 
 /// Returns the texts of a session's last messages.
 fn texts(archive: &Archive, session: &Session) -> Vec<String> {
-    let log = ops::log(archive.store(), session, None, 100).unwrap();
+    let log = verbs::log(archive.store(), session, None, 100).unwrap();
     let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
     blocks
         .filter_map(|block| match block {
@@ -503,20 +503,20 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
     // What happens, whether it moves the session while a tool runs, the branch that has the last words, and the current one.
     let cases: [(Happens, bool, Option<&str>, &[&str]); 5] = [
         (
-            |archive, session| drop(ops::switch(archive, session, "other").unwrap()),
+            |archive, session| drop(verbs::switch(archive, session, "other").unwrap()),
             false,
             Some("main"),
             &["One."],
         ),
         (
-            |archive, session| drop(ops::undo(archive, session, None).unwrap()),
+            |archive, session| drop(verbs::undo(archive, session, None).unwrap()),
             false,
             Some("main.1"),
             &["One.", "Two."],
         ),
         (
             |archive, session| {
-                drop(ops::revert(archive, session, &fixture::workspace(), "0", None).unwrap());
+                drop(verbs::revert(archive, session, &fixture::workspace(), "0", None).unwrap());
             },
             true,
             Some("main.1"),
@@ -532,7 +532,7 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
         (
             |archive, session| {
                 fixture::say(archive, session, "And?");
-                ops::undo(archive, session, None).unwrap();
+                verbs::undo(archive, session, None).unwrap();
             },
             false,
             None,
@@ -544,7 +544,7 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
         let mut archive = fixture::open(folder.path(), 1);
         let session = fixture::session(&mut archive);
         fixture::say(&mut archive, &session, "One.");
-        ops::branch(&mut archive, &session, "other", None).unwrap();
+        verbs::branch(&mut archive, &session, "other", None).unwrap();
         fixture::say(&mut archive, &session, "Two.");
         let meanwhile = || happens(&mut fixture::open(folder.path(), 2), &session);
         let answers = if in_tool {
@@ -568,14 +568,14 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
         };
         let workspace = fixture::workspace();
         let done =
-            ops::turn(&mut archive, &session, &workspace, Some("Three?"), &turning, &mut |_| ());
+            verbs::turn(&mut archive, &session, &workspace, Some("Three?"), &turning, &mut |_| ());
         let done = done.unwrap();
         assert_eq!(done.aside.as_deref(), aside, "{nth}");
         assert_eq!((done.steps, done.answered), (1, usize::from(in_tool)), "{nth}");
         assert_eq!(texts(&archive, &session), *stands, "{nth}");
         fixture::assert_sound(&mut archive, &session);
         if let Some(branch) = aside {
-            ops::switch(&mut archive, &session, branch).unwrap();
+            verbs::switch(&mut archive, &session, branch).unwrap();
             assert_eq!(texts(&archive, &session), ["One.", "Two.", "Three?", "Yes."], "{nth}");
             fixture::assert_sound(&mut archive, &session);
         }
@@ -604,20 +604,32 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     };
     let calls = Fixed(Ok(Message::new(Role::Assistant, vec![block])));
     let workspace = fixture::workspace();
-    let done =
-        ops::turn(&mut archive, &session, &workspace, Some("Read"), &turning(&calls), &mut |_| ())
-            .unwrap();
+    let done = verbs::turn(
+        &mut archive,
+        &session,
+        &workspace,
+        Some("Read"),
+        &turning(&calls),
+        &mut |_| (),
+    )
+    .unwrap();
     assert_eq!((done.pending.len(), done.steps, done.answered), (1, 1, 0));
     assert_eq!(done.pending[0].input, r#"{"n":12345678901234567890}"#);
-    let context = ops::context(&archive, &session, None, &asked).unwrap();
+    let context = verbs::context(&archive, &session, None, &asked).unwrap();
     assert_eq!(context.prepared.repaired.added, 1, "the pending call has no result yet");
 
     let refused = Fault::Refused { said: "no".into(), status: Some(401) };
     let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
     let mut events = 0;
     let mut emit = |_: &Event| events += 1;
-    let failed =
-        ops::turn(&mut archive, &session, &workspace, Some("Again"), &turning(&refuses), &mut emit);
+    let failed = verbs::turn(
+        &mut archive,
+        &session,
+        &workspace,
+        Some("Again"),
+        &turning(&refuses),
+        &mut emit,
+    );
     assert!(matches!(failed, Err(OpsError::Model(_))), "{failed:?}");
     assert_eq!(events, 0);
     fixture::assert_sound(&mut archive, &session);
@@ -640,7 +652,7 @@ fn session_of(format: &str, folder: &Path) -> (Archive, Session) {
 fn assert_paired(archive: &Archive, session: &Session, ids: &[String]) {
     for shape in [Shape::Agent, Shape::Messages, Shape::Anthropic, Shape::Openai] {
         let asked = Asked { shape, ..asked(WINDOW) };
-        let prepared = ops::context(archive, session, None, &asked).unwrap().prepared;
+        let prepared = verbs::context(archive, session, None, &asked).unwrap().prepared;
         assert_eq!(prepared.repaired, Repaired::default(), "{shape:?} {ids:?}");
         let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
         let (mut calls, mut results) = (Vec::new(), Vec::new());
@@ -696,8 +708,14 @@ fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
                 steps: 5,
             };
             let workspace = fixture::workspace();
-            let done =
-                ops::turn(&mut archive, &session, &workspace, Some("Look."), &turning, &mut |_| ());
+            let done = verbs::turn(
+                &mut archive,
+                &session,
+                &workspace,
+                Some("Look."),
+                &turning,
+                &mut |_| (),
+            );
             let done = done.unwrap_or_else(|error| panic!("{format}, {n} calls: {error}"));
             assert_eq!((done.answered, done.said.as_str()), (n, "Done."), "{format}");
             assert_paired(&archive, &session, &ids);
@@ -729,7 +747,7 @@ fn calls_that_are_appended_one_by_one_are_one_answer() {
             ];
             let batch = if at_once { drafts.len() } else { 1 };
             for drafts in drafts.chunks(batch) {
-                ops::append(&mut archive, &session, &fixture::workspace(), drafts).unwrap();
+                verbs::append(&mut archive, &session, &fixture::workspace(), drafts).unwrap();
             }
             assert_paired(&archive, &session, &ids);
             if format == "claude" {
@@ -771,10 +789,10 @@ fn a_provider_gets_the_results_of_calls_that_have_a_message_id_each() {
         record(3, "user", result("c1")),
         record(4, "user", result("c2")),
     ];
-    ops::append(&mut archive, &session, &fixture::workspace(), &drafts).unwrap();
+    verbs::append(&mut archive, &session, &fixture::workspace(), &drafts).unwrap();
     for shape in Shape::ALL {
         let asked = Asked { shape, ..asked(WINDOW) };
-        let prepared = ops::context(&archive, &session, None, &asked).unwrap().prepared;
+        let prepared = verbs::context(&archive, &session, None, &asked).unwrap().prepared;
         let Repaired { added, duplicates, orphans, .. } = prepared.repaired;
         assert_eq!((added, duplicates, orphans), (0, 0, 0), "{shape:?}");
         let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
@@ -807,7 +825,7 @@ fn an_answer_that_paused_is_gone_on_with() {
     };
     let workspace = fixture::workspace();
     let mut turn =
-        |prompt| ops::turn(&mut archive, &session, &workspace, prompt, &turning, &mut |_| ());
+        |prompt| verbs::turn(&mut archive, &session, &workspace, prompt, &turning, &mut |_| ());
     assert_eq!(turn(Some("Does it rain?")).unwrap().stop, Some(Stop::Paused));
     assert_eq!(turn(None).unwrap().said, "It rains.");
     assert!(matches!(turn(None), Err(OpsError::NothingAsked)));
@@ -839,7 +857,7 @@ fn a_call_without_an_id_is_answered_once() {
                 turn(&mut archive, &session, &prompt, (&model, &asked), 100, &mut |_| ()).unwrap();
             assert_eq!((done.steps, done.answered, done.said.as_str()), (2, 1, "Done."));
         }
-        let log = ops::log(archive.store(), &session, None, 100).unwrap();
+        let log = verbs::log(archive.store(), &session, None, 100).unwrap();
         let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
         let calls: Vec<&str> = blocks
             .filter_map(|block| match block {
@@ -853,7 +871,7 @@ fn a_call_without_an_id_is_answered_once() {
 
 /// Returns how often the user says these words in a session.
 fn times_said(archive: &Archive, session: &Session, words: &str) -> usize {
-    let log = ops::log(archive.store(), session, None, 1_000).unwrap();
+    let log = verbs::log(archive.store(), session, None, 1_000).unwrap();
     let said = log.lines.iter().flat_map(|line| &line.messages);
     said.filter(|message| message.role == Role::User && message.text() == words).count()
 }
@@ -877,7 +895,7 @@ fn a_prompt_whose_turn_failed_is_kept_and_gone_on_from() {
     let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
     let answers = Fixed(Ok(Message::new(Role::Assistant, vec![Block::Text("Yes.".into())])));
     let mut turn = |prompt, model| {
-        ops::turn(&mut archive, &session, &workspace, prompt, &turning(model), &mut |_| ())
+        verbs::turn(&mut archive, &session, &workspace, prompt, &turning(model), &mut |_| ())
     };
     let failed = turn(None, &answers);
     assert!(matches!(failed, Err(OpsError::NothingAsked)), "{failed:?}");
@@ -910,7 +928,7 @@ fn pending_calls_are_answered_by_a_turn_without_a_prompt() {
         };
         let workspace = fixture::workspace();
         let mut turn = |prompt, turning: &Turning<'_>| {
-            ops::turn(&mut archive, &session, &workspace, prompt, turning, &mut |_| ()).unwrap()
+            verbs::turn(&mut archive, &session, &workspace, prompt, turning, &mut |_| ()).unwrap()
         };
         assert_eq!(turn(Some("Read it."), &turning).pending.len(), 1);
         let still = turn(None, &turning);
@@ -972,7 +990,7 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
         let mut emit = |event: &Event| events.push(event.clone());
         let workspace = fixture::workspace();
         let done =
-            ops::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut emit);
+            verbs::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut emit);
         assert_eq!(done.unwrap().said, "Done.", "strict: {strict}");
         let late = Event::CompactionTimeout { run: 42, limit_ms: 300, before: true };
         assert!(

@@ -10,8 +10,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
     context::cut::Limit,
-    ops::{self, Archive, Bound, Session},
     store::Access,
+    verbs::{self, Archive, Bound, Session},
     wire::Draft,
 };
 
@@ -21,7 +21,7 @@ use crate::fixture::{self, Seeded, damage, say, workspace};
 fn told(archive: &Archive) -> Vec<(&'static str, String)> {
     let root = format!("{}/", archive.root().unwrap().display());
     let mut told = Vec::new();
-    ops::verify(archive, None, &mut |seen| {
+    verbs::verify(archive, None, &mut |seen| {
         if let Some(finding) = seen.found() {
             let said = format!("{}: {}", finding.item.replace(&root, ""), finding.problem);
             told.push((finding.severity(), said));
@@ -41,17 +41,17 @@ fn begun(folder: &Path, is_cut: bool) -> (Archive, Session) {
         Draft::Call { id: id.clone(), name, input },
         Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
     ];
-    ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
     for text in ["two", "three"] {
         say(&mut archive, &session, text);
     }
     if is_cut {
         let bound = Bound { limit: Limit::of_chars(0), window: None };
-        assert!(ops::truncate(&mut archive, &session, bound).unwrap().operation.is_some());
+        assert!(verbs::truncate(&mut archive, &session, bound).unwrap().operation.is_some());
         say(&mut archive, &session, "four");
     } else {
         // A branch that was left stands in the store before what the file goes on with.
-        ops::revert(&mut archive, &session, &workspace(), "2", Some("four")).unwrap();
+        verbs::revert(&mut archive, &session, &workspace(), "2", Some("four")).unwrap();
     }
     (archive, session)
 }
@@ -138,7 +138,7 @@ fn checkpoints_behind_one_that_is_lost_are_read() {
     let lost = "operation 2: its facts do not match its record";
     let derived = "derived rows: they do not match the facts";
     assert_eq!(damage(&archive), [trigger, lost, derived]);
-    ops::rebuild(&mut archive, &session).unwrap();
+    verbs::rebuild(&mut archive, &session).unwrap();
     assert_eq!(archive.store().state(session.key).unwrap().checkpoint, last);
     assert_eq!(damage(&archive), [trigger, lost]);
 }

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use serde_json::{Value, json};
-use undertext::ops::{self, Machine};
+use undertext::verbs::{self, Machine};
 
 use crate::{
     env::TestEnv,
@@ -87,10 +87,10 @@ fn a_segment_has_the_window_and_the_model_of_its_base_until_it_names_its_own() {
     second.item("user", "three");
     let file = home.write(11, &later(SECOND), &second);
     let told = |file: &Path| {
-        let (archive, session) = ops::peek(file, Box::new(Machine)).unwrap();
+        let (archive, session) = verbs::peek(file, Box::new(Machine)).unwrap();
         let mut asked = crate::compact::asked(0);
         asked.window = None;
-        let found = ops::context(&archive, &session, None, &asked).unwrap();
+        let found = verbs::context(&archive, &session, None, &asked).unwrap();
         (found.window.tokens, found.model.unwrap_or_default())
     };
     assert_eq!(told(&file), (258_400, "gpt-new".to_owned()));

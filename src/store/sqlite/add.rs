@@ -5,7 +5,7 @@
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::{covered, long};
+use crate::store::sqlite::bytes::{cover, long_values};
 use crate::{
     model::{
         Bulk, Card, FileNumber, GenerationNumber, NameTag, Operation, Parent, Place, Record,
@@ -136,7 +136,7 @@ pub(super) fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), Stor
         |row, (placed, run)| {
             row.set(placed.session.0)?.set(run.generation)?.set(run.start)?;
             row.set(placed.operation.n)?.set(run.first)?.set(run.count)?.set(run.gaps.encode())?;
-            row.set(run.bytes)?.set(run.running.as_bytes())?.set(long::pack(&run.tail)?)?;
+            row.set(run.bytes)?.set(run.running.as_bytes())?.set(long_values::pack(&run.tail)?)?;
             Ok(())
         },
     )?;
@@ -254,7 +254,7 @@ pub(super) fn put_card(
         card.turns,
         card.hidden,
         state.operations(),
-        long::pack(&state.to_bytes())?
+        long_values::pack(&state.to_bytes())?
     ])?;
     Ok(())
 }
@@ -277,6 +277,6 @@ pub(super) fn derive(
     add_records(db, &[(session, &derived.records)])?;
     add_twins_and_ties(db, session, &derived.twins, &derived.ties)?;
     add_places(db, session, FileNumber::FIRST, derived.state.files.iter())?;
-    covered::derive(db, session, &derived.state)?;
+    cover::derive(db, session, &derived.state)?;
     put_card(db, session, &derived.card, &derived.state)
 }

@@ -19,12 +19,15 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, ffi, params};
 
-use super::{
+use crate::store::sqlite::{
     add::OWN,
-    body::{Parts, Place},
-    bytes::{self, Bytes},
-    covered::{self, Covered},
-    long, open,
+    bytes::{
+        body::{Parts, Place},
+        cover::{self, Covered},
+        lines::{self, Bytes},
+        long_values,
+    },
+    open,
     query::{collect, hash},
     totals,
 };
@@ -176,7 +179,7 @@ fn cards(
     ))?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
-    let (mut places, mut redacted, mut is_known) = (0, covered::Checked::begin(db)?, true);
+    let (mut places, mut redacted, mut is_known) = (0, cover::Checked::begin(db)?, true);
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
@@ -186,7 +189,7 @@ fn cards(
         if row.get::<_, Option<bool>>(1)? == Some(false) {
             fault("card".to_owned(), "its name does not match the session");
         }
-        let Ok(state) = long::state(row, 2) else {
+        let Ok(state) = long_values::state(row, 2) else {
             is_known = false;
             continue;
         };
@@ -324,8 +327,8 @@ impl Window {
             problem.clone()
         } else if self.get(line).is_some() {
             wrong.to_owned()
-        } else if line == bytes::LOST {
-            return bytes::lost(session, item);
+        } else if line == lines::LOST {
+            return lines::lost(session, item);
         } else {
             format!("its line, {line}, is missing")
         };
@@ -524,10 +527,10 @@ impl Part<'_> {
             let of = SessionKey(session);
             let known = match &mut covered {
                 Some(known) => known,
-                none => none.insert(covered::by_operations(self.db, of)?),
+                none => none.insert(cover::by_operations(self.db, of)?),
             };
             let entry = (EntryNumber::new(n.unsigned_abs()), id);
-            let stands = |(line, link)| covered::stands_for(known, entry, link, line);
+            let stands = |(line, link)| cover::stands_for(known, entry, link, line);
             if found.zip(link).is_some_and(stands) {
                 continue;
             }
@@ -553,7 +556,7 @@ impl Part<'_> {
                 Some(n) => {
                     let hash = OperationId::new(hash(row, 5)?);
                     let operation = Operation::open(n, row.get(4)?, hash, &[]).ok();
-                    operation.and_then(|operation| covered::kept_digest(&operation, at))
+                    operation.and_then(|operation| cover::kept_digest(&operation, at))
                 }
                 None => None,
             };
@@ -562,7 +565,7 @@ impl Part<'_> {
                 wanted.is_some_and(|wanted| Some(*wanted.as_bytes()) == found)
             };
             let session = SessionKey(session);
-            let covered = || n.map(|n| covered::file_by_operations(self.db, session, (n, at)));
+            let covered = || n.map(|n| cover::file_by_operations(self.db, session, (n, at)));
             if is_found(wanted) || is_found(covered().transpose()?.flatten()) {
                 continue;
             }

@@ -6,8 +6,10 @@ use std::{collections::BTreeMap, ops::Range};
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::{
-    add, covered, list, long,
+use crate::store::sqlite::{
+    add,
+    bytes::{cover, long_values},
+    list,
     query::{bounds, collect, damaged, first, unknown},
     rows::Tables,
     totals,
@@ -180,7 +182,7 @@ impl CacheStore for Tables {
             &self.db,
             "SELECT state, settled FROM card WHERE session = ?",
             [session.0],
-            |row| Ok((long::state(row, 0)?, row.get::<_, u64>(1)?)),
+            |row| Ok((long_values::state(row, 0)?, row.get::<_, u64>(1)?)),
         )?;
         let (state, settled) = found.ok_or_else(|| unknown(session))?;
         if state.operations() == settled {
@@ -381,7 +383,7 @@ impl DoorStore for Tables {
     }
 
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
-        for (session, entry) in covered::buried(&self.db, line)? {
+        for (session, entry) in cover::buried(&self.db, line)? {
             let came = self.with_state(session, |state| {
                 let newest = state.tombstones.newest(entry)?;
                 let is_it = newest.line == Some(line) && newest.covered.is_some();

@@ -16,8 +16,8 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{
-    held_open::HeldOpen,
+use crate::store::sqlite::{
+    open_files::HeldOpen,
     query::{self, Emptied, first},
     witness,
 };

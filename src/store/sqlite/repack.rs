@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use super::{
-    SqliteStore,
-    open::PATIENCE,
-    pack::{Bodies, Compressor, LONG, Packing, SEGMENT, Segment, Unpacker, last_packed},
-};
 use crate::store::StoreError;
+use crate::store::sqlite::{
+    SqliteStore,
+    bytes::pack::{Bodies, Compressor, LONG, Packing, SEGMENT, Segment, Unpacker, last_packed},
+    open::PATIENCE,
+};
 
 /// How many bytes of bodies are packed again in one transaction: other programs write between two.
 const TOGETHER: usize = 16 << 20;

@@ -10,10 +10,10 @@ use std::{
 
 use rusqlite::{Connection, Row, params};
 
-use super::{
+use crate::store::sqlite::{
     add::OWN,
-    bytes::Bytes,
-    check, covered, journal, lengths, list, long,
+    bytes::{cover, lengths, lines::Bytes, long_values},
+    check, journal, list,
     query::{bounds, collect, damaged, first, hash, tagged, unknown},
     totals,
 };
@@ -407,7 +407,7 @@ impl ByteStore for Tables {
             |row| row.get(0),
         )?;
         let wanted = self.operations(session, operation.alone())?;
-        let wanted = wanted.first().and_then(|operation| covered::kept_digest(operation, at));
+        let wanted = wanted.first().and_then(|operation| cover::kept_digest(operation, at));
         let (Some(line), Some(wanted)) = (line, wanted) else {
             return Err(StoreError::corrupt(item(), "it has no such file"));
         };
@@ -479,6 +479,6 @@ fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
         gaps: Gaps::decode(row.get_ref(at + 4)?.as_blob()?).ok_or_else(torn)?,
         bytes: row.get(at + 5)?,
         running: Running::new(hash(row, at + 6)?),
-        tail: long::read(row, at + 7)?.into_owned(),
+        tail: long_values::read(row, at + 7)?.into_owned(),
     })
 }

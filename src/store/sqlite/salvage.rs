@@ -26,10 +26,12 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
 
-use super::{
+use crate::store::sqlite::{
     add::OWN,
-    bytes::{Bytes, LOST},
-    covered::{self, Covered, kept_digest},
+    bytes::{
+        cover::{self, Covered, kept_digest},
+        lines::{Bytes, LOST},
+    },
     journal, open,
     query::{self, Emptied, collect, hash},
     rows::Tables,
@@ -394,7 +396,7 @@ impl Salvage {
         self.db().execute_batch("SAVEPOINT settled")?;
         let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
         let placed = placed(row.session, seq, &row.commit, lines);
-        match super::add::add_facts(self.db(), &[placed]) {
+        match crate::store::sqlite::add::add_facts(self.db(), &[placed]) {
             Err(StoreError::Refused(_)) => {
                 self.db().execute_batch("ROLLBACK TO settled")?;
                 self.fresh.forget();
@@ -611,7 +613,7 @@ impl Salvage {
         if by.names(&bulk, None) {
             return Ok(true);
         }
-        let covered = covered::runs_by_operations(self.db(), session, by.n)?;
+        let covered = cover::runs_by_operations(self.db(), session, by.n)?;
         Ok(by.names(&bulk, covered))
     }
 
@@ -646,12 +648,12 @@ impl Salvage {
             let known = match covered.entry(wanted.session) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => {
-                    place.insert(covered::by_operations(self.db(), wanted.session)?)
+                    place.insert(cover::by_operations(self.db(), wanted.session)?)
                 }
             };
             let entry = (wanted.entry, wanted.id);
             // Where something was taken out of a line, only what is in its place since then may come back.
-            let covered = covered::in_place_of(known, entry, wanted.link);
+            let covered = cover::in_place_of(known, entry, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,
                 None => EntryId::of(wanted.link, line) == wanted.id,
@@ -685,7 +687,7 @@ impl Salvage {
                 let count = by.facts.containers.len() + by.facts.sidecars.len();
                 for n in 0..count as u64 {
                     let operation = by.n;
-                    let known = covered::file_by_operations(self.db(), session, (operation, n))?;
+                    let known = cover::file_by_operations(self.db(), session, (operation, n))?;
                     let Some(digest) = known.or_else(|| kept_digest(&by, n)) else { continue };
                     let file = WantedFile { session, operation, n, digest };
                     let line = self.row_of(&file)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 
-use super::{bytes::Bytes, query::collect};
+use crate::store::sqlite::{bytes::lines::Bytes, query::collect};
 use crate::store::{SessionKey, StoreError, Total};
 
 /// Adds what an operation, or several, brought to a session.

@@ -20,14 +20,14 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use super::{
+use crate::store::sqlite::{
     Journal, RULES_VERSION, SqliteStore, WAL_PAGES, WAL_PAGES_BRIEF, Witness,
     add::{self, Placed},
-    bytes::Bytes,
-    covered, journal,
+    bytes::{cover, lines::Bytes, redact},
+    journal,
     open::{Access, PATIENCE},
     query::{self, Emptied, first},
-    redact, totals,
+    totals,
 };
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, Glance, IdPrefix, Record, State, Tie, TieKind},
@@ -372,7 +372,7 @@ fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(),
     for file in &facts.files {
         add::add_places(db, session, file.n, std::iter::once(&file.place))?;
     }
-    covered::add(db, session, &facts.tombstones)
+    cover::add(db, session, &facts.tombstones)
 }
 
 /// A session, as it is known when a commit is checked.

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use undertext::ops::Queue;
+use undertext::verbs::Queue;
 use undertext::wire::Named;
 
 use super::{json, pipe, store};

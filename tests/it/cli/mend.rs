@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, types::FromSql};
 use serde_json::Value;
-use undertext::ops;
 use undertext::store::{Access, FactStore as _, SqliteStore};
+use undertext::verbs;
 
 use super::{conversation, json, live_path, store};
 use crate::env::{CommandOutput, TestEnv};
@@ -341,11 +341,11 @@ fn a_program_that_has_the_damaged_store_open_writes_no_more_to_it() {
     db.execute("UPDATE fresh SET body = ? WHERE key = 1", [&body[1..]]).unwrap();
     drop(db);
     home.run(&["doctor", "--fix"]).success();
-    let refused = ops::checkpoint(&mut archive, &session, None).unwrap_err();
+    let refused = verbs::checkpoint(&mut archive, &session, None).unwrap_err();
     assert!(refused.to_string().contains("was replaced while this command"), "{refused}");
     drop(archive);
     let mut archive = fixture::open(&store(&home.env), 3);
-    ops::checkpoint(&mut archive, &session, None).unwrap();
+    verbs::checkpoint(&mut archive, &session, None).unwrap();
 }
 
 #[test]

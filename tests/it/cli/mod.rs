@@ -63,8 +63,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 use undertext::model::Timestamp;
-use undertext::ops::{self, Ambient, Archive, Layers, Session, Workspace};
 use undertext::store::Access;
+use undertext::verbs::{self, Ambient, Archive, Layers, Session, Workspace};
 use undertext::wire::{Draft, Speaker};
 use uuid::Uuid;
 
@@ -166,9 +166,9 @@ impl Stored {
         let env = TestEnv::new();
         let root = env.home().join(".local/share/undertext");
         let mut archive = Archive::open(&root, Access::Brief, Box::new(Ticking(0))).unwrap();
-        let workspace = ops::workspace(&env.project().canonicalize().unwrap());
+        let workspace = verbs::workspace(&env.project().canonicalize().unwrap());
         let layers = Layers { os: "linux".to_owned(), ..Layers::default() };
-        let created = ops::new(&mut archive, &layers, &workspace).unwrap();
+        let created = verbs::new(&mut archive, &layers, &workspace).unwrap();
         let live = created.live.unwrap();
         Self { env, archive, session: created.session, workspace, live }
     }
@@ -178,19 +178,19 @@ impl Stored {
         let mut stored = Self::new();
         stored.say(Speaker::User, "Paint the boat.");
         stored.say(Speaker::Assistant, "Which colour?");
-        ops::checkpoint(&mut stored.archive, &stored.session, Some("before colours")).unwrap();
+        verbs::checkpoint(&mut stored.archive, &stored.session, Some("before colours")).unwrap();
         stored.say(Speaker::User, "Red.");
         stored.say(Speaker::Assistant, "Red it is.");
         let Self { archive, session, workspace, .. } = &mut stored;
         let message = "Red paint is sold out.\n\nTry the other shop.";
-        ops::revert(archive, session, workspace, "1", Some(message)).unwrap();
+        verbs::revert(archive, session, workspace, "1", Some(message)).unwrap();
         stored.say(Speaker::Assistant, "Then blue.");
         stored
     }
 
     fn say(&mut self, speaker: Speaker, text: &str) {
         let draft = Draft::Message(speaker, text.to_owned());
-        ops::append(&mut self.archive, &self.session, &self.workspace, &[draft]).unwrap();
+        verbs::append(&mut self.archive, &self.session, &self.workspace, &[draft]).unwrap();
     }
 
     fn run(&self, args: &[&str]) -> CommandOutput {

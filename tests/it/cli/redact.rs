@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::{Value, json};
 use undertext::model::{EntryNumber, Record};
-use undertext::ops::{self, Archive, Cause, Machine, Wanted};
+use undertext::verbs::{self, Archive, Cause, Machine, Wanted};
 
 use super::{again, conversation, json, screens};
 use crate::env::TestEnv;
@@ -1093,7 +1093,7 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
 /// taken out and after.
 fn kinds_around_forgetting(files: &[PathBuf]) -> [(Vec<Record>, u64); 2] {
     let mut archive = Archive::in_memory(Box::new(Machine));
-    ops::import(&mut archive, files, files, &mut |_| ()).unwrap();
+    verbs::import(&mut archive, files, files, &mut |_| ()).unwrap();
     let kinds = |archive: &Archive| {
         let mut kinds = (Vec::new(), 0);
         for session in archive.every().unwrap() {
@@ -1104,7 +1104,7 @@ fn kinds_around_forgetting(files: &[PathBuf]) -> [(Vec<Record>, u64); 2] {
     };
     let before = kinds(&archive);
     for session in archive.every().unwrap() {
-        ops::redact(&mut archive, &Wanted::Session(&session), Cause::default(), &[]).unwrap();
+        verbs::redact(&mut archive, &Wanted::Session(&session), Cause::default(), &[]).unwrap();
     }
     [before, kinds(&archive)]
 }

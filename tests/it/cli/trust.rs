@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
-use undertext::ops::{Archive, Machine};
 use undertext::store::{Access, SqliteStore};
+use undertext::verbs::{Archive, Machine};
 
 use super::{conversation, json};
 use crate::env::TestEnv;

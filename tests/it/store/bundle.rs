@@ -11,9 +11,9 @@ use undertext::{
         Checkpoint, CoveredFile, CoveredRuns, Digest, File, Named, Origin, Place, Run, Sidecar,
         Tombstone,
     },
-    ops,
     report::Fate,
     store::{BundleError, BundleReader, BundleWriter, Commit, Covered, MemoryStore},
+    verbs,
 };
 
 /// Returns the commits of a session with these lines, out of which a line, a file and an unfinished line were taken.
@@ -144,7 +144,7 @@ fn imported(root: &Path, writer: &Writer, commits: &[Commit]) -> Fate {
     fs::write(&path, written(writer, commits)).unwrap();
     let mut fates = Vec::new();
     let archive = open(root, 1);
-    ops::import_bundle(&archive, &path, &mut |brought| fates.push(brought.fate)).unwrap();
+    verbs::import_bundle(&archive, &path, &mut |brought| fates.push(brought.fate)).unwrap();
     assert_eq!(damage(&archive), [""; 0]);
     let [fate] = <[Fate; 1]>::try_from(fates).unwrap();
     fate

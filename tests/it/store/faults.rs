@@ -14,10 +14,10 @@ use std::{
 
 use undertext::{
     model::{Bulk, EntryNumber, OperationId, OperationNumber, SessionName},
-    ops::{self, Archive, Machine},
     store::{
         Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError, whole_lines,
     },
+    verbs::{self, Archive, Machine},
 };
 
 use super::{
@@ -376,7 +376,7 @@ fn damage(folder: &Folder) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let root = folder.path().parent().unwrap().to_owned();
     if let Ok(archive) = Archive::open(&root, Access::Read, Box::new(Machine)) {
-        let _ = ops::verify(&archive, None, &mut |told| {
+        let _ = verbs::verify(&archive, None, &mut |told| {
             if let Some(finding) = told.found()
                 && finding.kind.is_damage()
             {
@@ -438,12 +438,12 @@ fn a_line_that_cannot_be_read_is_not_derived_as_one_that_is_lost() {
     for n in 1.. {
         let faulty = Faults::arm(folder.path(), Failure::Read, n, false);
         if let Ok(mut archive) = Archive::open(folder.path(), Access::Write, Box::new(Machine)) {
-            failed += usize::from(ops::rebuild(&mut archive, &session).is_err());
+            failed += usize::from(verbs::rebuild(&mut archive, &session).is_err());
         }
         let is_over = !faulty.fired();
         drop(faulty);
         let mut archive = fixture::open(folder.path(), 1);
-        assert!(ops::rebuild(&mut archive, &session).unwrap().equal, "{n}");
+        assert!(verbs::rebuild(&mut archive, &session).unwrap().equal, "{n}");
         if is_over {
             break;
         }

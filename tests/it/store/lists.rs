@@ -8,8 +8,8 @@ use std::{
 use crate::fixture::number;
 use undertext::{
     model::{Card, MachineId, Place, SessionName, Tie, TieKind, Timestamp},
-    ops,
     store::{Commit, Listed, SessionFilter, Store, nearest},
+    verbs,
 };
 
 use super::{
@@ -152,10 +152,11 @@ fn the_word_for_a_session_names_it_alone() {
         }
         let mut words = BTreeSet::new();
         for (key, name) in store.names().unwrap() {
-            let found = |word: &str| ops::find_session(store, Some(word), Path::new("/")).unwrap();
+            let found =
+                |word: &str| verbs::find_session(store, Some(word), Path::new("/")).unwrap();
             let session = found(&format!("{}:{}", name.format, name.id));
             assert_eq!(session.key, key, "{name:?}");
-            let word = ops::short_name(store, &session).unwrap();
+            let word = verbs::short_name(store, &session).unwrap();
             assert_eq!(found(&word).key, key, "{name:?} by {word:?}");
             words.insert(word);
         }

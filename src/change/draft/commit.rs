@@ -1,0 +1,376 @@
+//! Settling: a change becomes an operation, is committed, and the live file follows.
+//!
+//! Invariant: every check that can refuse a change runs before its commit.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    archive::SyncError,
+    change::draft::{Change, Writing, follow::Step, listing},
+    files::{file, live_file::LiveFile, siblings},
+    json::Raw,
+    live::{Lock, WritableFile},
+    model::{
+        self, Card, Command, CoveredFile, CoveredRuns, EntryNumber, Facts, GenerationNumber, Move,
+        NameTag, Operation, OperationNumber, Place, Position, Record, Run, Tagged, Text, Tie,
+        Tombstone,
+    },
+    purge,
+    report::{Notice, Outcome},
+    session::{
+        Session,
+        derive::{self, Said, Titles},
+        graph::beginning::is_adopted,
+        plan::branch_text,
+    },
+    store::{Commit, SessionKey, StoreError},
+    wire::{TIED, Titled},
+};
+
+/// How many records are read at a time.
+const BATCH: usize = 1024;
+
+/// The facts by which bytes are taken out.
+#[derive(Default)]
+pub(crate) struct Buried {
+    pub(crate) tombstones: Vec<Tombstone>,
+    pub(crate) covered_files: Vec<CoveredFile>,
+    pub(crate) covered_runs: Vec<CoveredRuns>,
+}
+
+impl Change<'_> {
+    /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
+    pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
+        let redacted = std::mem::take(&mut self.redacted);
+        let session = self.commit(command)?.0.session;
+        self.redacted = redacted;
+        match &mut self.writing {
+            Writing::Alone(writing) => *writing = Some(self.before.archive.store.begin()?),
+            Writing::Among(gathering) => gathering.renew()?,
+        }
+        self.before.renew(session)?;
+        self.held_twins = None;
+        self.fresh_ids.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Commits the operation and lets the live file follow; also returns whether no other program wrote to it.
+    pub(crate) fn commit(&mut self, command: Command) -> Result<(Outcome, bool), SyncError> {
+        if !command.takes_in() {
+            self.refuse_if_unread()?;
+        }
+        let mut follow = std::mem::take(&mut self.follow);
+        let attached = follow.attached().cloned();
+        let lock = self.refuse_to_write(attached.as_ref())?;
+        if let Some(target) = &attached {
+            let before = &self.before;
+            if let Some((list, step)) =
+                listing::list_folder(before.archive, before.format, &before.name, target)?
+            {
+                follow.begin_with(list, step);
+            }
+        }
+        if follow.is_empty()
+            && let Some(live) = self.before.live_file().filter(|live| !live.attached)
+        {
+            follow = (self.before.writable_file(&live)?, Step::Stamp).into();
+        }
+        follow
+            .prepare(self.before.at, self.before.archive.is_preview)
+            .map_err(|(path, source)| SyncError::Io { path, source })?;
+        let lines = std::mem::take(&mut self.redacted);
+        if lines > 0 {
+            self.notices.push(Notice::Redacted { lines });
+        }
+        // What another program wrote into the store's own file is covered there, too.
+        let is_own = self.before.live_file().is_some_and(|live| !live.attached);
+        let covers_own = lines > 0 && is_own && !self.before.archive.is_preview;
+        if covers_own {
+            purge::mark(self.before.archive)?;
+        }
+        let commit = self.sealed(command).inspect_err(|_| follow.abandon())?;
+        let n = commit.operation.n;
+        let key = self.write(commit)?;
+        let mut is_gathered = false;
+        if let Writing::Among(gathering) = &mut self.writing {
+            is_gathered = true;
+            // What is written to a file is safe in the store before.
+            if !follow.is_empty() {
+                gathering.settle().inspect_err(|_| follow.abandon())?;
+            }
+        }
+        let session = Session { key, name: self.before.name.clone(), format: self.before.format };
+        if self.before.archive.is_preview {
+            let notices = std::mem::take(&mut self.notices);
+            return Ok((Outcome { session, operation: n, notices }, true));
+        }
+        let is_alone = follow
+            .carry_out(self.before.at)
+            .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
+        drop(lock);
+        let is_settled = !self.notices.iter().any(|n| matches!(n, Notice::Unsettled { .. }));
+        // The file of one among many is seen again when all are durable.
+        let target = attached.filter(|_| is_alone && !is_gathered);
+        if let Err(error) = self.tidy_up(key, target.as_ref(), covers_own)
+            && is_settled
+        {
+            self.notices.push(Notice::Unsettled { why: error.to_string() });
+        }
+        let notices = std::mem::take(&mut self.notices);
+        Ok((Outcome { session, operation: n, notices }, is_alone))
+    }
+
+    /// Does what is put off until the change is made, and is tried again by the next one: a failure of it is no failure of the change.
+    fn tidy_up(
+        &self,
+        session: SessionKey,
+        target: Option<&WritableFile>,
+        covers_own: bool,
+    ) -> Result<(), SyncError> {
+        let archive = self.before.archive;
+        if covers_own {
+            purge::finish(archive, Duration::ZERO, &mut purge::Purged::default())?;
+        }
+        target.map_or(Ok(()), |target| file::saw(archive, session, target))
+    }
+
+    /// Adds an operation that takes bytes out, and touches no file.
+    pub(crate) fn bury(&mut self, command: Command, buried: Buried) -> Result<(), SyncError> {
+        let Buried { tombstones, covered_files, covered_runs } = buried;
+        self.facts.tombstones = tombstones;
+        (self.facts.covered_files, self.facts.covered_runs) = (covered_files, covered_runs);
+        let commit = self.sealed(command)?;
+        self.write(commit).map(drop)
+    }
+
+    /// Puts the operation together with all that it brings.
+    fn sealed(&mut self, command: Command) -> Result<Commit, SyncError> {
+        let ties = self.ties()?;
+        let operation = self.seal(command)?;
+        let mut deriver = std::mem::take(&mut self.deriver);
+        let (records, twins) =
+            (std::mem::take(&mut deriver.records), std::mem::take(&mut deriver.twins));
+        let card = self.card(&operation, &records)?;
+        self.deriver = deriver.behind(self.before.session.is_none());
+        Ok(Commit {
+            session: self.before.name.clone(),
+            expected: self.before.state.hash(),
+            operation,
+            bulk: std::mem::take(&mut self.bulk),
+            lines: std::mem::take(&mut self.lines),
+            kept: [std::mem::take(&mut self.kept), std::mem::take(&mut self.sidecars)].concat(),
+            records,
+            twins: twins.into_iter().collect(),
+            ties,
+            card: Some(card),
+            covered: Arc::default(),
+        })
+    }
+
+    /// Adds the operation, and makes it durable unless it is one among many.
+    fn write(&mut self, commit: Commit) -> Result<SessionKey, SyncError> {
+        match &mut self.writing {
+            Writing::Among(gathering) => Ok(gathering.add(commit)?),
+            Writing::Alone(writing) => {
+                let mut writing = writing.take().ok_or(StoreError::Conflict)?;
+                let key = writing.add(commit)?;
+                if let Some(why) = writing.commit()?.unsettled {
+                    self.notices.push(Notice::Unsettled { why: why.to_string() });
+                }
+                Ok(key)
+            }
+        }
+    }
+
+    /// Returns whether an agent's file may be written now.
+    pub(crate) fn may_write(&self, live: &LiveFile) -> bool {
+        self.before.writable_file(live).is_ok_and(|target| {
+            self.refuse_to_write(Some(&target)).is_ok() && target.may_append().is_ok()
+        })
+    }
+
+    /// Refuses to write an agent's file where the agent would not see it, and else keeps the agent from opening the session while
+    /// the answer lives.
+    fn refuse_to_write(&self, target: Option<&WritableFile>) -> Result<Option<Lock>, SyncError> {
+        let Some(target) = target else { return Ok(None) };
+        let before = &self.before;
+        // Where another file begins, the agent has the old one.
+        let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
+        if let Some(by) = siblings::read_instead(before.format, &before.name.id, &read) {
+            return Err(SyncError::Left { path: read, by });
+        }
+        self.refuse_if_not_resumed(&read)?;
+        before.refuse_to_write(&read)
+    }
+
+    /// Refuses a record that represents the whole conversation, where a part of the conversation cannot be read.
+    fn refuse_if_unread(&self) -> Result<(), SyncError> {
+        let replaces = |record: &Record| self.before.format.replaces_all(record);
+        if !self.deriver.records.iter().any(replaces) {
+            return Ok(());
+        }
+        self.before.refuse_without_past()
+    }
+
+    /// Refuses to write a file that the agent would not resume.
+    fn refuse_if_not_resumed(&self, path: &Path) -> Result<(), SyncError> {
+        let current = self.facts.current.as_ref().and_then(|step| step.to.as_ref());
+        let current = current.map_or_else(|| self.before.state.current().to_owned(), Text::to_text);
+        let position = match self.moved.get(&current) {
+            Some((_, to)) => *to,
+            None => self.branch(&current),
+        };
+        let Some(position) = position else { return Ok(()) };
+        let why = self.look(position).unresumed()?;
+        why.map_or(Ok(()), |why| {
+            Err(SyncError::OutOfReach { path: path.to_owned(), why: why.to_owned() })
+        })
+    }
+
+    /// Drops the change that waits if a command, and not another program, takes the session elsewhere.
+    fn dropped(
+        &mut self,
+        command: &Command,
+        facts: &Facts,
+    ) -> Option<model::Step<OperationNumber>> {
+        let state = &self.before.state;
+        let operation = state.waiting?;
+        let current = facts.current.as_ref().and_then(|step| step.to.as_ref()).map(Text::to_text);
+        let current = current.as_deref().unwrap_or(state.current());
+        let moved = facts.moves.iter().find(|step| step.branch.to_text() == current);
+        let end = moved.map_or_else(|| self.branch(current), |step| step.to);
+        if command.takes_in() || !command.moves() && end == state.position() {
+            return None;
+        }
+        self.notices.push(Notice::Dropped { operation });
+        Some(model::Step { from: Some(operation), to: None })
+    }
+
+    fn seal(&mut self, mut command: Command) -> Result<Operation, SyncError> {
+        let moved =
+            std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
+        let step = |(branch, (from, to)): (String, _)| {
+            let branch = branch_text(&branch);
+            Move { branch, from, to }
+        };
+        let moves = moved.map(step).collect();
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.moves = moves;
+        if facts.waiting.is_none() {
+            facts.waiting = self.dropped(&command, &facts);
+        }
+        let archive = self.before.archive;
+        // A name has one digest, so that it stays one name when its words are taken out.
+        let (known, mut drawn) = (&self.before.state.salts, BTreeMap::new());
+        let mut salt = |text: &mut Text| {
+            let Some(words) = text.words() else { return };
+            let draw = || *drawn.entry(words.text.clone()).or_insert_with(|| archive.salt());
+            let salt = known.get(&words.text).copied().unwrap_or_else(draw);
+            text.salt(|| salt);
+        };
+        Tagged::texts(&mut command, &mut salt);
+        Tagged::texts(&mut facts, &mut salt);
+        self.bulk.checkpoints.iter_mut().filter_map(|given| given.note.as_mut()).for_each(salt);
+        facts.sort();
+        self.bulk.sort();
+        let place = (self.number(), self.before.at, self.before.state.next_entry());
+        let (store, before) = (self.before.archive.store.id()?, self.before.state.hash());
+        Ok(Operation::seal((store, &self.before.name), before, place, command, facts, &self.bulk))
+    }
+
+    /// Returns the ties of the generations whose beginnings grew.
+    fn ties(&self) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, SyncError> {
+        let mut ends: BTreeMap<GenerationNumber, u64> = BTreeMap::new();
+        for run in self.bulk.runs.iter().filter(|run| run.start < TIED) {
+            let end = ends.entry(run.generation).or_default();
+            *end = (*end).max(run.end().min(TIED));
+        }
+        let mut ties = Vec::new();
+        for (generation, horizon) in ends {
+            let view = self.look(Position { generation, head: None, horizon });
+            ties.push((generation, derive::ties(self.before.format, &self.before.name, &view)?));
+        }
+        Ok(ties)
+    }
+
+    fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, SyncError> {
+        let mut card = match &self.before.session {
+            Some(session) => self.before.archive.store.card(session.key)?,
+            None => Card::default(),
+        };
+        derive::see_operation(&mut card, operation, self.before.format);
+        let mut titles = Titles::default();
+        let is_summary =
+            |record: &Record| matches!(self.before.format.titles(record), Some(Titled::Summary(_)));
+        let sums_up = records.iter().any(is_summary);
+        let is_adopted = |run: &&Run| self.place_of(operation, run).is_some_and(is_adopted);
+        let adopted: Vec<_> = self.bulk.runs.iter().filter(is_adopted).collect();
+        let mut names: BTreeSet<NameTag> = BTreeSet::new();
+        for (record, line) in records.iter().zip(&self.lines) {
+            let titled = self.before.format.titles(record);
+            // Only a card that lacks words, and a title, need the line itself.
+            let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
+                .then(|| Raw::object(line.bytes()))
+                .flatten();
+            let said = match adopted.iter().any(|run| run.entries().contains(&record.n)) {
+                _ if operation.command.says_again() => Said::Again,
+                true => Said::Elsewhere,
+                false => Said::New,
+            };
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, said);
+            if let Some(titled) = titled {
+                titles.see(titled, raw, self.before.format, |name| {
+                    let Some(session) = &self.before.session else {
+                        return Ok(names.contains(&name));
+                    };
+                    let store = &self.before.archive.store;
+                    Ok(names.contains(&name) || !store.named(session.key, name, name)?.is_empty())
+                })?;
+            }
+            if sums_up {
+                names.extend(record.name);
+            }
+        }
+        if let Some((titled, title)) = titles.best
+            && card.title.as_ref() != Some(&title)
+            && !self.has_better(titled)?
+        {
+            card.title = Some(title);
+        }
+        Ok(card)
+    }
+
+    /// Returns the place of the file of a run that an operation adds.
+    fn place_of<'p>(&'p self, operation: &'p Operation, run: &Run) -> Option<&'p Place> {
+        let (facts, state) = (&operation.facts, &self.before.state);
+        let begun = facts.generations.iter().find(|generation| generation.n == run.generation);
+        let file = begun.map_or_else(|| state.file_of(run.generation), |begun| begun.file)?;
+        let met = facts.files.iter().find(|met| met.n == file).map(|met| &met.place);
+        met.or_else(|| state.file(file))
+    }
+
+    /// Returns whether the session has a title already that goes before one.
+    fn has_better(&self, than: Titled) -> Result<bool, SyncError> {
+        let Some(session) = &self.before.session else { return Ok(false) };
+        if than == Titled::User {
+            return Ok(false);
+        }
+        // The program says its titles again and again, so that the newest records tell most.
+        let entries = EntryNumber::FIRST..self.before.state.next_entry();
+        let batches: Vec<_> = EntryNumber::batches(entries, BATCH).collect();
+        for batch in batches.into_iter().rev() {
+            let records = self.before.archive.store.records(session.key, batch)?;
+            let mut titles = records.iter().filter_map(|record| self.before.format.titles(record));
+            if titles.any(|titled| titled.rank() > than.rank()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,69 @@
+//! The steps of a change on the live file: it is made, appended to, or exchanged for a successor.
+
+use std::{os::unix::ffi::OsStrExt, path::PathBuf};
+
+use crate::change::draft::Change;
+use crate::{
+    archive::SyncError,
+    change::draft::follow::Step,
+    files::live_file::{LiveFile, length_of},
+    live::{Fresh, WritableFile},
+    model::{GenerationNumber, Rotation},
+};
+
+impl Change<'_> {
+    /// Has the commit make an empty live file.
+    pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
+        self.follow = (self.before.writable_file(live)?, Step::Create).into();
+        Ok(())
+    }
+
+    /// Has the commit begin another file of the agent's, which becomes the live one.
+    pub(crate) fn begin_live(&mut self, target: WritableFile, step: Step) {
+        self.follow = (target, step).into();
+    }
+
+    /// Has the commit append bytes to the live file.
+    pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
+        if let Some(live) = self.before.live_file() {
+            let target = self.before.writable_file(&live)?;
+            self.follow = (target, Step::Append { attached: live.attached, bytes, end }).into();
+        }
+        Ok(())
+    }
+
+    /// Has the commit put a successor in place of the live file; `old` is the generation that the old file holds.
+    pub(crate) fn exchange_live(
+        &mut self,
+        live: &LiveFile,
+        fresh: Fresh,
+        (old, new): (GenerationNumber, GenerationNumber),
+    ) -> Result<PathBuf, SyncError> {
+        let io = SyncError::at(&live.path);
+        let (target, attached) = (fresh.live().clone(), live.attached);
+        let seen = target.look().map_err(io)?;
+        let aside = target.aside(self.before.state.generations.len() as u64, &|names| {
+            self.before.format.archived_name(names)
+        });
+        let aside = aside.map_err(io)?;
+        let path = aside.path().to_owned();
+        self.facts.rotations.push(Rotation {
+            file: live.n,
+            aside: path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
+            old,
+            new,
+            inode: seen.map_or(0, |seen| seen.inode),
+            // What the agent appended since is not in the store, and comes late.
+            length: seen.map_or(0, |_| self.length_of(old)),
+        });
+        let fresh = Some(Box::new(fresh));
+        self.follow = (target, Step::Exchange { attached, aside, fresh }).into();
+        Ok(path)
+    }
+
+    /// Returns how many bytes a generation has, with what this change added to it.
+    pub(crate) fn length_of(&self, generation: GenerationNumber) -> u64 {
+        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        length_of(fresh.or_else(|| self.before.state.ends.get(&generation)))
+    }
+}

@@ -1,0 +1,604 @@
+//! Changing: how an operation is put together and carried out.
+//!
+//! ```text
+//! begin   see where the session is
+//! ...     lines, growth, moves, marks, checkpoints are gathered
+//! commit  1 the successor of the live file, if there is one, is safe under its temporary name
+//!         2 the operation is committed
+//!         3 the live file is appended to, or exchanged
+//! ```
+//!
+//! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
+
+pub(crate) mod batch;
+pub(crate) mod bearers;
+pub(crate) mod commit;
+pub(crate) mod follow;
+pub(crate) mod listing;
+pub(crate) mod live;
+pub(crate) mod names;
+pub(crate) mod tombstone;
+pub(crate) mod whole_files;
+
+pub(crate) use crate::change::draft::commit::Buried;
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
+    sync::Arc,
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::draft::{bearers::Bearers, follow::Follow},
+    files::{at::Standing, scan::Scanned},
+    json::Raw,
+    model::{
+        Bulk, Checkpoint, CheckpointNumber, Cutting, Entry, EntryId, EntryNumber, Facts,
+        FileNumber, Generation, GenerationNumber, Kind, LineId, Lookup, NameTag, OperationNumber,
+        Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+    },
+    report::Notice,
+    session::{
+        Deriver, Growth, Pending, Session, View, is_marked,
+        plan::{Steps, branch_text, free_name, given},
+    },
+    store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
+    wire::{
+        Envelope, Format,
+        jsonl::{Reader, Tail},
+    },
+};
+
+/// An operation while it is put together.
+pub(crate) struct Change<'a> {
+    /// Where the session is before it.
+    pub(crate) before: Standing<'a>,
+    pub(crate) notices: Vec<Notice>,
+    /// Whether turns are written again, which have their checkpoints already.
+    pub(crate) is_replay: bool,
+    facts: Facts,
+    bulk: Bulk,
+    lines: Vec<NewLine>,
+    kept: Vec<Vec<u8>>,
+    /// The bytes of sidecars, which are kept behind the others.
+    sidecars: Vec<Vec<u8>>,
+    /// How many bytes the lines and the sidecars have.
+    pub(crate) bytes: u64,
+    deriver: Deriver,
+    bearers: Bearers,
+    /// The names that several entries of the store have, once they were asked for.
+    held_twins: Option<BTreeSet<NameTag>>,
+    fresh_ids: Lookup<EntryId, EntryNumber>,
+    /// The lines of the session that replace others.
+    covered: BTreeMap<LineId, LineId>,
+    /// How many of the new lines were redacted before.
+    redacted: u64,
+    moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
+    follow: Follow,
+    writing: Writing<'a>,
+    _lock: Option<Arc<File>>,
+}
+
+/// The transaction to which a change belongs.
+pub(crate) enum Writing<'a> {
+    /// One of its own, or `None` once it is committed.
+    Alone(Option<Box<dyn Transaction + 'a>>),
+    /// One in which many changes become durable together.
+    Among(&'a mut dyn Gathering),
+}
+
+/// A transaction in which many changes become durable together.
+pub(crate) trait Gathering {
+    /// Adds an operation.
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Makes durable the operations that were added so far, and begins again.
+    fn settle(&mut self) -> Result<(), StoreError>;
+
+    /// Does the same once they are many.
+    fn renew(&mut self) -> Result<(), StoreError>;
+}
+
+impl<'a> Change<'a> {
+    /// Begins the first operation of a session, under the archive's lock.
+    pub(crate) fn create(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        lock: Option<Arc<File>>,
+    ) -> Result<Self, SyncError> {
+        Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
+    }
+
+    /// Begins the first operation of a session, which becomes durable with others; the caller holds the lock.
+    pub(crate) fn among(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        gathering: &'a mut dyn Gathering,
+    ) -> Self {
+        Self::with(Standing::nowhere(archive, name, format), Writing::Among(gathering))
+    }
+
+    /// Begins an operation of a session that has caught up, which becomes durable with others; the caller holds the lock.
+    pub(crate) fn also(
+        archive: &'a Archive,
+        session: &Session,
+        gathering: &'a mut dyn Gathering,
+    ) -> Result<Self, SyncError> {
+        Ok(Self::with(Standing::of(archive, session)?, Writing::Among(gathering)))
+    }
+
+    /// Begins a change of a session that has caught up, under the archive's lock.
+    pub(crate) fn locked(
+        archive: &'a Archive,
+        session: &Session,
+        lock: Option<Arc<File>>,
+        notices: Vec<Notice>,
+    ) -> Result<Self, SyncError> {
+        Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })
+    }
+
+    /// Begins a change that is part of catching up; the caller holds the lock.
+    pub(crate) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
+        let before = Standing::of(archive, session)?;
+        Ok(Self::with(before, Writing::Alone(Some(archive.store.begin()?))))
+    }
+
+    /// Begins the first operation of a session.
+    pub(crate) fn first(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+    ) -> Result<Self, SyncError> {
+        let writing = Writing::Alone(Some(archive.store.begin()?));
+        Ok(Self::with(Standing::nowhere(archive, name, format), writing))
+    }
+
+    fn with(before: Standing<'a>, writing: Writing<'a>) -> Self {
+        Self {
+            covered: before.state.coverings(),
+            before,
+            notices: Vec::new(),
+            is_replay: false,
+            facts: Facts::default(),
+            bulk: Bulk::default(),
+            lines: Vec::new(),
+            kept: Vec::new(),
+            sidecars: Vec::new(),
+            bytes: 0,
+            deriver: Deriver::default(),
+            bearers: Bearers::default(),
+            held_twins: None,
+            fresh_ids: Lookup::default(),
+            redacted: 0,
+            moved: BTreeMap::new(),
+            follow: Follow::default(),
+            writing,
+            _lock: None,
+        }
+    }
+
+    /// Takes up a plan's changes of the state.
+    pub(crate) fn step(&mut self, steps: Steps) {
+        for (branch, to) in steps.branches {
+            self.set_branch(&branch, to);
+        }
+        if let Some(branch) = steps.current {
+            self.set_current(&branch);
+        }
+        // A file that the goal began is the live one.
+        if let Some(live) = steps.live.filter(|_| self.facts.live.is_none()) {
+            self.set_live(live.to);
+        }
+        if let Some(hidden) = steps.hidden {
+            self.set_hidden(hidden);
+        }
+        if let Some(request) = steps.request {
+            let to = Some(self.number());
+            self.facts.waiting = Some(Step { from: self.before.state.waiting, to });
+            self.facts.request = Some(request);
+        } else {
+            self.facts.waiting = steps.waiting;
+        }
+        if let Some((place, note)) = steps.checkpoint {
+            self.checkpoint(place, None, None, note);
+        }
+    }
+
+    /// Returns the number of the operation.
+    pub(crate) fn number(&self) -> OperationNumber {
+        self.before.state.next_operation()
+    }
+
+    /// Returns where the current branch is before the change.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.before.position()
+    }
+
+    /// Returns whether a name was met that has several entries, or had none when it was referred to.
+    pub(crate) fn has_twins(&self) -> bool {
+        !self.deriver.twins.is_empty()
+    }
+
+    /// Returns the number of the next entry, behind this change's.
+    pub(crate) fn next_entry(&self) -> EntryNumber {
+        self.before.state.next_entry().plus(self.fresh())
+    }
+
+    /// Returns how many entries this change has gathered.
+    pub(crate) fn fresh(&self) -> u64 {
+        self.bulk.entries.len() as u64
+    }
+
+    /// Adds a file to the session.
+    pub(crate) fn file(&mut self, place: Place) -> FileNumber {
+        let n = self.before.state.next_file().plus(self.facts.files.len() as u64);
+        self.facts.files.push(crate::model::File { n, place });
+        n
+    }
+
+    /// Returns the number of the file of a place, and how many bytes of it the session holds.
+    pub(crate) fn held_file(&self, place: &Place) -> Option<(FileNumber, u64)> {
+        let files = FileNumber::FIRST.onwards().zip(&self.before.state.files);
+        let new = self.facts.files.iter().map(|file| (file.n, &file.place));
+        let (n, _) = files.chain(new).find(|(_, known)| *known == place)?;
+        let stored = self.before.state.generations.iter().map(|(_, generation)| generation);
+        let of_file = stored.chain(&self.facts.generations).filter(|one| one.file == Some(n));
+        let generation = of_file.map(|generation| generation.n).max()?;
+        Some((n, self.length_of(generation)))
+    }
+
+    /// Begins a generation.
+    pub(crate) fn generation(&mut self, file: Option<FileNumber>) -> Growth {
+        let n = self.before.state.next_generation().plus(self.facts.generations.len() as u64);
+        self.facts.generations.push(Generation { n, file });
+        Growth::empty(n)
+    }
+
+    /// Takes up a generation at its end, with the lines that this change added to it.
+    pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
+        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        match fresh {
+            None => self.before.growth(generation),
+            Some(run) => match run.last() {
+                None => self.before.grown_to(run),
+                Some(last) => Ok(Growth::at(run, Some((last, self.id_of(last)?)))),
+            },
+        }
+    }
+
+    /// Returns a view of the session as the store holds it.
+    pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
+        self.before.view(position)
+    }
+
+    /// Returns the last entries up to a position's head, as the agent would read them.
+    pub(crate) fn path(
+        &self,
+        position: Position,
+        limit: usize,
+    ) -> Result<Vec<EntryNumber>, SyncError> {
+        let Some(head) = position.head else { return Ok(Vec::new()) };
+        Ok(self.before.format.path(&self.look(position), head, limit)?.entries)
+    }
+
+    /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
+    pub(crate) fn head(&self, growth: &Growth) -> Result<Option<EntryNumber>, SyncError> {
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        Ok(self.before.format.head(&self.ahead(position, growth))?)
+    }
+
+    /// Returns a view of the stored session and of the growths that have ended.
+    pub(crate) fn look(&self, position: Position) -> View<'_> {
+        let is_there = |run: &&Run| run.generation == position.generation;
+        self.gathered(position, self.bulk.runs.iter().filter(is_there).cloned().collect())
+    }
+
+    /// Returns a view of the stored session and of a growth that has not ended.
+    pub(crate) fn ahead(&self, position: Position, growth: &Growth) -> View<'_> {
+        self.gathered(position, growth.runs())
+    }
+
+    fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
+        let key = self.before.session.as_ref().map(|session| session.key);
+        let mut view =
+            View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
+        view.kept = self.before.state.spans.clone();
+        view.add(Pending {
+            first: self.before.state.next_entry(),
+            facts: &self.facts,
+            bulk: &self.bulk,
+            records: &self.deriver.records,
+            lines: &self.lines,
+            twins: &self.deriver.twins,
+            newest: &self.deriver.names,
+            runs,
+            names: OnceCell::new(),
+        });
+        view
+    }
+
+    /// Reads bytes that are to be written to the live file into a growth; new lines become entries.
+    pub(crate) fn read_bytes(
+        &mut self,
+        growth: &mut Growth,
+        bytes: &[u8],
+    ) -> Result<(), SyncError> {
+        self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
+    }
+
+    /// Reads a stream to its end into a growth; new lines become entries.
+    pub(crate) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), SyncError> {
+        self.read_with(growth, |tail| Reader::resume(stream, tail))
+    }
+
+    fn read_with<R: Read>(
+        &mut self,
+        growth: &mut Growth,
+        reader: impl FnOnce(Tail) -> Reader<R>,
+    ) -> Result<(), SyncError> {
+        let tail =
+            Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
+        let before = tail.bytes.clone();
+        let mut reader = reader(tail);
+        while let Some(located) = reader.next_line()? {
+            self.take(growth, &located.line)?;
+        }
+        let tail = reader.into_tail().bytes;
+        growth.tail = before;
+        self.end(growth, tail);
+        Ok(())
+    }
+
+    /// Adds a line at the end of a growth and returns its entry.
+    pub(crate) fn take(
+        &mut self,
+        growth: &mut Growth,
+        line: &Line<'_>,
+    ) -> Result<EntryNumber, SyncError> {
+        self.put(growth, Scanned::of(line, 0, self.before.format))
+    }
+
+    /// Adds a line that was scanned at the end of a growth and returns its entry.
+    pub(crate) fn put(
+        &mut self,
+        growth: &mut Growth,
+        new: Scanned,
+    ) -> Result<EntryNumber, SyncError> {
+        let link = growth.last.filter(|_| !new.is_named);
+        let link_id = link.map(|(_, id)| id);
+        let covered = self.covered.get(&new.line.id()).map(|came| EntryId::of(link_id, *came));
+        // A covered line is the entry that it was, if the session has that.
+        let covered = match covered {
+            Some(id) => self.held(id)?.map(|_| id),
+            None => None,
+        };
+        let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
+        let (length, name, kind) =
+            (new.line.bytes().len() as u64, new.envelope.tag(), new.envelope.kind);
+        // No entry is linked to the newest one yet, but in a session of which the store has lost some.
+        let is_new = self.before.session.is_none()
+            && link.is_some_and(|(last, _)| last.next() == self.next_entry());
+        let spelt = name.filter(|_| new.is_spelt);
+        let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
+            None if covered.is_none() && (is_new || self.is_new_name(spelt)?) => None,
+            None => self.held(id)?,
+            known => known,
+        };
+        let n = match known {
+            Some(n) => n,
+            None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
+        };
+        growth.place(n, id, &new.separator, length);
+        self.bearers.see(growth, (n, name, kind), &self.deriver.twins);
+        Ok(n)
+    }
+
+    /// Adds a line that is in no generation, because another one will stand in its place at the end of a growth.
+    pub(crate) fn aside(
+        &mut self,
+        growth: &Growth,
+        line: &Line<'_>,
+    ) -> Result<EntryNumber, SyncError> {
+        let mut beside = growth.clone();
+        // A linked line has an entry before it, and only that entry says where the line would be.
+        if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
+            beside.last = None;
+        }
+        self.take(&mut beside, line)
+    }
+
+    /// Says that an entry replaces another. One that represents a third already, because the same line came to
+    /// the same place before, goes on to do so.
+    pub(crate) fn stand_for(
+        &mut self,
+        entry: EntryNumber,
+        origin: EntryNumber,
+    ) -> Result<(), SyncError> {
+        if let Some(session) = self.before.session.as_ref().filter(|_| !self.is_fresh(entry)) {
+            let held = self.before.store().origins(session.key, entry.alone())?;
+            if held.iter().any(|(_, held)| held.origin != origin) {
+                return Ok(());
+            }
+        }
+        self.bulk.origins.push(Origin { entry, origin, cut: None });
+        Ok(())
+    }
+
+    fn is_fresh(&self, entry: EntryNumber) -> bool {
+        entry >= self.before.state.next_entry()
+    }
+
+    /// Says what was cut of an entry that replaces another.
+    pub(crate) fn cut(&mut self, entry: EntryNumber, cut: Cutting) {
+        if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
+            origin.cut = Some(cut);
+        }
+    }
+
+    /// Says that an entry replaces another, and from which strings those of its line were cut.
+    pub(crate) fn replace(
+        &mut self,
+        entry: EntryNumber,
+        origin: EntryNumber,
+        wholes: Vec<Option<Whole>>,
+    ) -> Result<(), SyncError> {
+        self.stand_for(entry, origin)?;
+        let fresh = entry.index_from(self.before.state.next_entry());
+        if let Some(line) = fresh.and_then(|i| self.lines.get_mut(i)) {
+            line.cut_from(wholes);
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        id: EntryId,
+        link: Option<EntryNumber>,
+        mut line: NewLine,
+        mut envelope: Envelope,
+        growth: &Growth,
+    ) -> Result<EntryNumber, SyncError> {
+        let n = self.next_entry();
+        self.cover_again(n, &mut line, &mut envelope)?;
+        let kind = envelope.kind;
+        let held = self
+            .before
+            .session
+            .as_ref()
+            .map(|session| (self.before.archive.store.as_ref(), session.key));
+        self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
+        self.bulk.entries.push(Entry { n, id, link });
+        let own = Some(self.before.format)
+            .filter(|format| format.traits().has_checkpoints && kind == Kind::Meta);
+        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
+        self.bytes += line.bytes().len() as u64;
+        self.lines.push(line);
+        self.fresh_ids.insert(id, n);
+        let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
+        if is_place && !self.is_replay {
+            let parent = self.deriver.records.last().and_then(|record| match record.parent {
+                Parent::Entry(parent) => Some(parent),
+                Parent::Root | Parent::Missing => None,
+            });
+            let head = parent.map(|parent| self.above(parent, growth)).transpose()?;
+            let place = Position { generation: growth.generation, head, horizon: growth.entries };
+            if self.checkpoint_at(place).is_none() {
+                self.checkpoint(place, Some(n), own, None);
+            }
+        }
+        Ok(n)
+    }
+
+    /// Returns whether a checkpoint of the agent's own is at the end of a growth: then the next turn is its.
+    fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
+        let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
+        else {
+            return Ok(false);
+        };
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        Ok(is_marked(&self.ahead(position, growth), last)?)
+    }
+
+    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
+        match self.bulk.checkpoints.last() {
+            Some(newest) => (newest.place == place).then_some(newest.n),
+            None => self.before.state.checkpoint_at(place),
+        }
+    }
+
+    /// Gives a checkpoint its number.
+    fn checkpoint(
+        &mut self,
+        place: Position,
+        before: Option<EntryNumber>,
+        own: Option<String>,
+        note: Option<Text>,
+    ) {
+        let n = self.before.state.next_checkpoint().plus(self.bulk.checkpoints.len() as u64);
+        self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
+    }
+
+    /// Returns the checkpoints that this change gives.
+    pub(crate) fn checkpoints(&self) -> Vec<CheckpointNumber> {
+        self.bulk.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
+    }
+
+    /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
+    pub(crate) fn forget(&mut self) {
+        self.bulk.entries.clear();
+        self.bulk.origins.clear();
+        self.facts.files.clear();
+        self.facts.generations.clear();
+        self.facts.tombstones.clear();
+        self.bulk.checkpoints.clear();
+        self.lines.clear();
+        self.deriver = Deriver::default();
+        self.bearers = Bearers::default();
+        self.fresh_ids.clear();
+        self.bytes = 0;
+        self.is_replay = false;
+    }
+
+    /// Ends a growth: its runs become facts.
+    pub(crate) fn grown(&mut self, growth: Growth) {
+        self.bulk.runs.extend(growth.finish());
+    }
+
+    /// Moves a branch.
+    pub(crate) fn set_branch(&mut self, branch: &str, to: Option<Position>) {
+        let from = self.moved.get(branch).map_or_else(|| self.branch(branch), |(from, _)| *from);
+        self.moved.insert(branch.to_owned(), (from, to));
+    }
+
+    /// Returns where a branch is without this change.
+    pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
+        self.before.state.branches.get(branch).copied()
+    }
+
+    /// Returns a name for the old end of a branch: the branch's own with the first free number.
+    pub(crate) fn left_name(&self, branch: &str) -> String {
+        free_name(branch, |name| {
+            self.moved.contains_key(name) || self.before.state.branches.contains_key(name)
+        })
+    }
+
+    /// Makes another branch the current one.
+    pub(crate) fn set_current(&mut self, branch: &str) {
+        let from = self.before.state.current.as_ref().map(|from| branch_text(from));
+        self.facts.current = Some(Step { from, to: Some(branch_text(branch)) });
+    }
+
+    /// Makes another file the live one, or leaves the session without one.
+    pub(crate) fn set_live(&mut self, file: Option<FileNumber>) {
+        self.facts.live = Some(Step { from: self.before.state.live, to: file });
+    }
+
+    /// Leaves the session out of lists, or shows it in them again.
+    pub(crate) fn set_hidden(&mut self, hidden: bool) {
+        let yes = |hidden: bool| hidden.then_some(1);
+        self.facts.hidden = Some(Step { from: yes(self.before.state.hidden), to: yes(hidden) });
+    }
+
+    /// Says that an agent gave the session a title.
+    pub(crate) fn set_title(&mut self, title: &str) {
+        self.facts.title = Some(given(title));
+    }
+
+    /// Says in which folder an agent's own list has the session work.
+    pub(crate) fn set_folder(&mut self, folder: &str) {
+        self.facts.folder = Some(given(folder));
+    }
+
+    /// Says that an agent deleted a file.
+    pub(crate) fn set_gone(&mut self, file: FileNumber) {
+        self.facts.gone.push(file);
+    }
+}

@@ -1,0 +1,41 @@
+//! Lines that were redacted before and arrive again, such as from an older copy of a file. They are recognised by their ids.
+
+use crate::change::draft::Change;
+use crate::{
+    archive::SyncError,
+    json::Raw,
+    model::{EntryNumber, Tombstone},
+    session::Growth,
+    store::{Came, NewLine, whole_lines},
+    wire::Envelope,
+};
+
+impl Change<'_> {
+    /// Ends a growth with the bytes behind its last line. If they were taken out, they are not held: they are read once they
+    /// are a line.
+    pub(crate) fn end(&self, growth: &mut Growth, tail: Vec<u8>) {
+        let is_held = tail.is_empty() || !self.before.state.has_taken_out(&tail);
+        growth.end(if is_held { tail } else { Vec::new() });
+    }
+
+    /// Replaces a new line that was redacted before with the line that replaced it then.
+    pub(crate) fn cover_again(
+        &mut self,
+        n: EntryNumber,
+        line: &mut NewLine,
+        envelope: &mut Envelope,
+    ) -> Result<(), SyncError> {
+        let (store, came) = (self.before.store(), line.id());
+        let Some(Came { session, entry, rule }) = store.buried(came)? else { return Ok(()) };
+        let mut bytes = Vec::new();
+        whole_lines(store, session, &[entry], &mut |_, line| bytes = line)?;
+        let record = Raw::object(&bytes);
+        *envelope = record.map_or_else(Envelope::opaque, |it| self.before.format.envelope(it));
+        let size = bytes.len() as u64;
+        line.cover(bytes);
+        let (line, covered) = (Some(came), Some(line.id()));
+        self.facts.tombstones.push(Tombstone { entry: n, size, line, covered, rule });
+        self.redacted += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The files that a change keeps whole: compressed ones, and sidecars.
+
+use crate::change::draft::Change;
+use crate::model::{Container, Digest, FileNumber, GenerationNumber, Place, Sidecar};
+
+impl Change<'_> {
+    /// Keeps a compressed file with the generation that it holds, and returns whether that is new. It is not kept where bytes
+    /// were taken out of the session: it may have them.
+    pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
+        if self.before.state.is_covered() || !self.facts.tombstones.is_empty() {
+            return false;
+        }
+        let container =
+            Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
+        let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
+        if held.find(|held| held.generation == generation) == Some(&container) {
+            return false;
+        }
+        self.facts.containers.push(container);
+        self.kept.push(bytes);
+        true
+    }
+
+    /// Keeps a file that is next to the session's own, and returns whether its bytes are new.
+    pub(crate) fn sidecar(&mut self, place: Place, bytes: Vec<u8>) -> bool {
+        let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
+        let known = self.sidecars().find(|(known, _)| **known == place).map(|(_, kept)| kept.file);
+        if known.is_some_and(|file| self.is_held(file, digest)) {
+            return false;
+        }
+        let held = known;
+        let file = held.unwrap_or_else(|| self.file(place));
+        self.facts.sidecars.push(Sidecar { file, digest, size });
+        self.bytes += size;
+        self.sidecars.push(bytes);
+        true
+    }
+
+    /// Returns whether a sidecar's newest bytes have this digest, as they came or as they are since something was taken out.
+    fn is_held(&self, file: FileNumber, digest: Digest) -> bool {
+        if let Some(new) = self.facts.sidecars.iter().rev().find(|new| new.file == file) {
+            return new.digest == digest;
+        }
+        let held = self.before.state.sidecars.get(&file);
+        held.is_some_and(|(operation, at, kept)| {
+            let covered = self.before.state.covered_file(*operation, *at);
+            kept.digest == digest || covered.is_some_and(|covered| covered.digest == digest)
+        })
+    }
+
+    /// Returns how many sidecars the session has in other places, and how many bytes these have.
+    pub(crate) fn sidecars_besides(&self, place: &Place) -> (usize, u64) {
+        let others = self.sidecars().filter(|(other, _)| *other != place);
+        others.fold((0, 0), |(count, size), (_, kept)| (count + 1, size + kept.size))
+    }
+
+    /// Returns the newest sidecars and where they lie; no file comes twice into one change.
+    fn sidecars(&self) -> impl Iterator<Item = (&Place, &Sidecar)> {
+        let is_new = |file| self.facts.sidecars.iter().any(|new| new.file == file);
+        let held = self.before.state.sidecars.values().map(|(.., kept)| kept);
+        let held = held.filter(move |kept| !is_new(kept.file)).chain(&self.facts.sidecars);
+        held.filter_map(|kept| {
+            let met = self.facts.files.iter().find(|met| met.n == kept.file).map(|met| &met.place);
+            Some((met.or_else(|| self.before.state.file(kept.file))?, kept))
+        })
+    }
+}

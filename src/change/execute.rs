@@ -1,0 +1,190 @@
+//! Verbs from their beginning to their end.
+//!
+//! ```text
+//! lock      no other program changes the archive
+//! catch up  the session and its live file agree
+//! plan      the verb looks at where the session is and returns its plan
+//! prepare   the plan's goal is put together, and a resume of it simulated
+//! commit    the successor of the live file is safe, the operation durable, the live file follows
+//! catch up  if another program wrote to the live file meanwhile
+//! ```
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::{
+        draft::Change,
+        goal::Goal,
+        reconcile::{catch_up, comeback},
+    },
+    files::at::Standing,
+    live::Denied,
+    model::{Command, OperationNumber, SessionName},
+    purge::remainders,
+    report::{Notice, Outcome},
+    session::{Session, plan::Plan},
+    store::{Store, StoreError, Transaction},
+    wire::Format,
+};
+
+/// The result of a verb.
+pub(crate) struct Done<R> {
+    /// The operation, unless the verb wanted nothing.
+    pub(crate) operation: Option<OperationNumber>,
+    /// The result of the plan's goal.
+    pub(crate) reached: Option<R>,
+    /// The notices on the way.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// Asks a verb for its plan, where the session is now, and carries it out. The verb answers, and may want nothing.
+pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
+    carry_out(begin(archive, session)?, verb)
+}
+
+/// Executes a verb that attaches another file, or none: the way out where the live file may not be read or written, so
+/// that the session does not have to have caught up with it.
+pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
+    let lock = archive.lock()?;
+    let notices = match catch_up::catch_up(archive, session) {
+        Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
+            Vec::new()
+        }
+        caught_up => caught_up?,
+    };
+    carry_out(Change::locked(archive, session, lock, notices)?, verb)
+}
+
+/// Begins a session with a plan, and returns it.
+pub(crate) fn execute_first<G: Goal>(
+    archive: &Archive,
+    name: SessionName,
+    format: &'static dyn Format,
+    plan: impl FnOnce(&Standing<'_>) -> Plan<G>,
+) -> Result<(Outcome, G::Reached), SyncError> {
+    let mut change = Change::create(archive, name, format, archive.lock()?)?;
+    let plan = plan(&change.before);
+    let (command, reached) = prepare(&mut change, plan)?;
+    Ok((commit(change, command)?, reached))
+}
+
+fn carry_out<G: Goal, T, E: From<SyncError>>(
+    mut change: Change<'_>,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
+    let (answer, plan) = verb(&change.before)?;
+    let Some(plan) = plan else {
+        let notices = std::mem::take(&mut change.notices);
+        return Ok((answer, Done { operation: None, reached: None, notices }));
+    };
+    let (session, live) = (change.before.name.clone(), change.before.attached());
+    let denied = |error| match error {
+        SyncError::Io { path, source } if live.as_ref().is_some_and(|live| live.path == path) => {
+            SyncError::Denied { session: session.id.clone(), path, why: Denied::Io(source) }
+        }
+        error => error,
+    };
+    let (command, reached) = prepare(&mut change, plan).map_err(denied)?;
+    let Outcome { operation, notices, .. } = commit(change, command).map_err(denied)?;
+    Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
+}
+
+/// Prepares a plan: the current branch is where the plan's goal leaves the session.
+fn prepare<G: Goal>(
+    change: &mut Change<'_>,
+    plan: Plan<G>,
+) -> Result<(Command, G::Reached), SyncError> {
+    let Plan { command, mut steps, goal } = plan;
+    let (reached, position) = goal.prepare(change)?;
+    if let Some(position) = position {
+        let current = steps.current(&change.before.state).to_owned();
+        steps.set(&current, Some(position));
+    }
+    change.step(steps);
+    Ok((command, reached))
+}
+
+/// Begins a change of a session: locks the archive, catches up, and sees where the session is.
+fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
+    let lock = archive.lock()?;
+    let tip = archive.store.state(session.key)?;
+    let tip = comeback::follow(archive, session, &tip)?.unwrap_or(tip);
+    let notices = catch_up::catch_up_from(archive, session, &tip)?;
+    remainders::sweep(archive, session, &tip);
+    Change::locked(archive, session, lock, notices)
+}
+
+/// Begins a change of a session that may not exist yet.
+pub(crate) fn begin_or_create<'a>(
+    archive: &'a Archive,
+    name: SessionName,
+    format: &'static dyn Format,
+) -> Result<Change<'a>, SyncError> {
+    match archive.session(&name)? {
+        Some(session) => begin(archive, &session),
+        None => Change::create(archive, name, format, archive.lock()?),
+    }
+}
+
+/// Commits a change and lets the live file follow.
+pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
+    let (mut outcome, is_alone) = change.commit(command)?;
+    if !is_alone {
+        outcome.notices.extend(catch_up::catch_up(change.before.archive, &outcome.session)?);
+    }
+    Ok(outcome)
+}
+
+/// Does work on a store that is not an operation, or of several steps, while no other program changes it.
+pub(crate) fn exclusively<T, E: From<SyncError>>(
+    archive: &Archive,
+    work: impl FnOnce(&dyn Store) -> Result<T, E>,
+) -> Result<T, E> {
+    let _lock = archive.lock()?;
+    work(archive.store())
+}
+
+/// Writes to the caches of a store, which are not facts.
+pub(crate) fn cache(
+    archive: &Archive,
+    work: impl FnOnce(&mut dyn Transaction) -> Result<(), StoreError>,
+) -> Result<(), SyncError> {
+    let mut writing = archive.store.begin()?;
+    work(writing.as_mut())?;
+    writing.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        archive::{Machine, Waiting},
+        store::Access,
+    };
+
+    #[test]
+    fn what_is_done_of_several_steps_keeps_others_out_until_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let [archive, mut other] = [(); 2]
+            .map(|()| Archive::open(folder.path(), Access::Write, Box::new(Machine)).unwrap());
+        other.set_waiting(Waiting { limit: Duration::ZERO, ..Waiting::default() });
+        let is_kept_out = |other: &Archive| matches!(other.lock(), Err(SyncError::Held { .. }));
+        exclusively(&archive, |_| {
+            drop(archive.lock()?);
+            assert!(is_kept_out(&other));
+            Ok::<_, SyncError>(())
+        })
+        .unwrap();
+        assert!(!is_kept_out(&other));
+    }
+}

@@ -1,0 +1,127 @@
+//! Compacting: a boundary and a summary are written, behind the file's content or at the beginning of a successor.
+//!
+//! Invariant: a compaction is written only if an agent would resume the summary, the messages that stay, and no others.
+
+use std::path::PathBuf;
+
+use crate::{
+    archive::{Misread, SyncError},
+    change::{
+        draft::Change,
+        goal::{Goal, reach, setting::line_start},
+    },
+    json::Raw,
+    model::{Block, EntryId, EntryNumber, Message, Position, Role},
+    session::Growth,
+    wire::Graph,
+};
+
+/// A compaction to write.
+pub(crate) struct Compaction {
+    /// Where the branch is.
+    pub(crate) from: Position,
+    /// The lines, each with its end.
+    pub(crate) lines: Vec<u8>,
+    /// Where they are written.
+    pub(crate) place: Place,
+    /// How many of the messages that stay are before the summary.
+    pub(crate) system: usize,
+    /// The messages that an agent must read in addition to the summary.
+    pub(crate) stays: Vec<(Role, Vec<Block>)>,
+    /// The summary.
+    pub(crate) summary: String,
+}
+
+/// Where a compaction is written.
+pub(crate) enum Place {
+    /// Behind the content of the live file.
+    Behind,
+    /// In a successor, behind the held part of the old file, if there is one; with the entry that each line repeats.
+    Successor { held: Option<Position>, again: Vec<Option<EntryNumber>> },
+}
+
+/// A compaction that an agent would resume.
+pub(crate) struct Compacted {
+    /// The entry of the summary.
+    pub(crate) summary: EntryId,
+    /// The old live file, if it was exchanged.
+    pub(crate) aside: Option<PathBuf>,
+    /// The agent's own file, if it is written.
+    pub(crate) written: Option<PathBuf>,
+}
+
+impl Goal for Compaction {
+    type Reached = Compacted;
+
+    fn prepare(self, change: &mut Change<'_>) -> Result<(Compacted, Option<Position>), SyncError> {
+        let written = change.before.attached().map(|live| live.path);
+        let (position, summary, aside) = match &self.place {
+            Place::Behind => {
+                let mut growth = change.growth(self.from.generation)?;
+                let more = [line_start(&growth), self.lines.clone()].concat();
+                change.read_bytes(&mut growth, &more)?;
+                let (position, summary) = self.check(change, &growth)?;
+                let end = growth.length();
+                change.grown(growth);
+                change.append_live(more, end)?;
+                (position, summary, None)
+            }
+            Place::Successor { held, again } => {
+                change.is_replay = held.is_none();
+                let (growth, aside) = reach::anew(change, *held, &self.lines)?;
+                let (position, summary) = self.check(change, &growth)?;
+                for (&entry, again) in growth.sequence().iter().zip(again) {
+                    if let Some(origin) = again.filter(|origin| *origin != entry) {
+                        change.stand_for(entry, origin)?;
+                    }
+                }
+                change.grown(growth);
+                (position, summary, aside)
+            }
+        };
+        let summary = change.id_of(summary)?;
+        Ok((Compacted { summary, aside, written }, Some(position)))
+    }
+}
+
+impl Compaction {
+    /// Returns where an agent is that resumes a growth, and the entry of the summary, if it reads the summary, the
+    /// messages that stay, and nothing else.
+    fn check(
+        &self,
+        change: &Change<'_>,
+        growth: &Growth,
+    ) -> Result<(Position, EntryNumber), SyncError> {
+        let head = change.head(growth)?;
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let view = change.ahead(position, growth);
+        let format = change.before.format;
+        if head.is_none() {
+            return Err(SyncError::Misread(Misread::Nothing));
+        }
+        let mut summary = None;
+        let mut found = 0;
+        for entry in view.sending()?.sent {
+            let line = view.line(entry)?;
+            let messages = Raw::object(&line).map(|record| format.messages(record));
+            for message in messages.unwrap_or_default() {
+                let is_summary = message.is_summary && message.text().contains(&self.summary);
+                if is_summary && summary.is_none() && found <= self.system {
+                    summary = Some(entry);
+                } else if self.stays.get(found).is_some_and(|stays| is_same(&message, stays)) {
+                    found += 1;
+                } else {
+                    return Err(SyncError::Misread(Misread::Otherwise));
+                }
+            }
+        }
+        match summary {
+            Some(summary) if found == self.stays.len() => Ok((position, summary)),
+            _ => Err(SyncError::Misread(Misread::Less)),
+        }
+    }
+}
+
+fn is_same(message: &Message, (role, blocks): &(Role, Vec<Block>)) -> bool {
+    (message.role, message.blocks.as_slice()) == (*role, blocks.as_slice())
+}

@@ -1,0 +1,515 @@
+//! Reaching: the live file is brought to another position, where a note may be said.
+//!
+//! An agent's own file is appended to if its format can say the way. Anything else takes a successor, the first of these
+//! that will do:
+//!
+//! ```text
+//! 1  the position's generation up to its horizon, byte for byte
+//! 2  the same, and lines that take the agent to the head
+//! 3  the entries of the path alone, one a line                        if records mean the same without those between them
+//!    the first, and the context in place of all before it         else
+//! ```
+//!
+//! Invariant: wherever a session is brought, a resume of what it holds then reads the position's context.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use crate::{
+    archive::{SyncError, Vain, Workspace},
+    change::{
+        draft::Change,
+        goal::{
+            Goal,
+            resume::{Note, reads},
+            segment,
+            setting::{self, line_start},
+        },
+    },
+    files::live_file::LiveFile,
+    model::{
+        EntryId, EntryNumber, FileNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Span,
+    },
+    session::{
+        Growth, View,
+        graph::content,
+        history::ends::{Sending, ends},
+    },
+    wire::{Back, Draft, Edit, Graph, Setting},
+};
+
+/// Where a change has brought the live file.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    /// The new position.
+    pub(crate) position: Position,
+    /// The entry at its head.
+    pub(crate) entry: Option<EntryId>,
+    /// Whether the note is said there.
+    pub(crate) has_note: bool,
+    /// How many entries are left behind.
+    pub(crate) dropped: u64,
+    /// The old file, if another one took its place.
+    pub(crate) aside: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    pub(crate) written: Option<PathBuf>,
+}
+
+/// The live file is brought to a position, and a note may be said there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reach<'a> {
+    pub(crate) target: Position,
+    pub(crate) note: Option<Note<'a>>,
+}
+
+impl Goal for Reach<'_> {
+    type Reached = Reached;
+
+    fn prepare(self, change: &mut Change<'_>) -> Result<(Reached, Option<Position>), SyncError> {
+        let mut reached = reach(change, self.target, self.note)?;
+        reached.has_note = self.note.is_some();
+        reached.entry = reached.position.head.map(|head| change.id_of(head)).transpose()?;
+        let position = reached.position;
+        Ok((reached, Some(position)))
+    }
+}
+
+fn reach(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Reached, SyncError> {
+    let Some(live) = change.before.attached() else {
+        let live = change.before.live_file();
+        let reached = succeed(change, live.as_ref(), target, note)?;
+        return reached.ok_or(SyncError::Nothing(Vain::Reach));
+    };
+    let rotates = change.before.format.traits().is_rotatable;
+    if let Some(reached) = segment(change, &live, target, note)? {
+        return Ok(reached);
+    }
+    if !(change.before.archive.manner.rotate && rotates)
+        && let Some(reached) = append(change, &live, target, note)?
+    {
+        return Ok(reached);
+    }
+    if rotates && let Some(reached) = succeed(change, Some(&live), target, note)? {
+        return Ok(reached);
+    }
+    let why =
+        "the store has no version of the file that the agent would resume from there".to_owned();
+    Err(SyncError::OutOfReach { path: live.path, why })
+}
+
+/// Brings a session to a position in a successor of its live file, if it has one: the first that will do.
+fn succeed(
+    change: &mut Change<'_>,
+    live: Option<&LiveFile>,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Option<Reached>, SyncError> {
+    let is_rotatable = change.before.format.traits().is_rotatable;
+    let last = if is_rotatable { Way::Path } else { Way::Whole };
+    for way in [Way::Generation, Way::Closed, last] {
+        let Some(successor) = successor(change, target, note, way)? else { continue };
+        let aside = live.map(|live| rotate(change, live, &successor)).transpose()?;
+        let written = live.filter(|live| live.attached).map(|live| live.path.clone());
+        let reached = successor.reached(aside, written);
+        change.grown(successor.growth);
+        return Ok(Some(reached));
+    }
+    Ok(None)
+}
+
+/// Goes on in another file of the session, if the agent does so.
+fn segment(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Option<Reached>, SyncError> {
+    let home = change.before.format.home(&live.path);
+    let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
+    let [stood, path] = ends(&change.look(from), &change.look(target))?;
+    // To get to where the agent is, go on in its file.
+    if stood == path {
+        return Ok(None);
+    }
+    let setting = setting(change, None, note)?;
+    let words = note.map(|note| note.words);
+    let back = Back { from: from.head, to: target.head, stood: &stood, path: &path, note: words };
+    let begun = segment::begin(change, live, &back, (target, note), &setting)?;
+    let Some((position, file)) = begun else { return Ok(None) };
+    let dropped = left(&stood, &path);
+    let written = Some(file);
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+}
+
+/// Appends the lines that take the agent to a position, if its format can say them: a way there, or else the whole context
+/// in place of all before it.
+fn append(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Option<Reached>, SyncError> {
+    let Some(from) = change.position() else { return Ok(None) };
+    let paths = ends(&change.look(from), &change.look(target))?;
+    let mut position = None;
+    if let Some(lines) = way_back(change, from, target.head, &paths, note)? {
+        position = say(change, from, &lines, target, note)?;
+    }
+    if position.is_none()
+        && !change.before.format.traits().is_rotatable
+        && let Some(lines) = whole(change, target, note)?
+    {
+        position = say(change, from, &lines, target, note)?;
+    }
+    let Some(position) = position else { return Ok(None) };
+    let [stood, path] = &paths;
+    let dropped = left(stood, path);
+    let written = Some(live.path.clone());
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+}
+
+/// Appends lines and returns where the agent is then, if it reads the context that is wanted.
+fn say(
+    change: &mut Change<'_>,
+    from: Position,
+    lines: &[Vec<u8>],
+    wanted: Position,
+    note: Option<Note<'_>>,
+) -> Result<Option<Position>, SyncError> {
+    let mut growth = change.growth(from.generation)?;
+    let more = setting::behind(&growth, lines);
+    change.read_bytes(&mut growth, &more)?;
+    let position = reads(change, &growth, wanted, note)?;
+    if position.is_some() {
+        let end = growth.length();
+        change.grown(growth);
+        change.append_live(more, end)?;
+    } else {
+        change.forget();
+    }
+    Ok(position)
+}
+
+/// Returns the lines that put the context of a position in place of all that the live file holds.
+fn whole(
+    change: &mut Change<'_>,
+    wanted: Position,
+    note: Option<Note<'_>>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let view = change.look(wanted);
+    let Sending { sent, edits, .. } = view.sending()?;
+    let edits: BTreeMap<EntryNumber, Edit> = edits.into_iter().collect();
+    let lines = sent.iter().map(|entry| Ok((view.line(*entry)?, edits.get(entry).copied())));
+    let lines = lines.collect::<Result<Vec<_>, SyncError>>()?;
+    let setting = setting(change, None, note)?;
+    let whole = change.before.format.whole_context(&lines, note.map(|note| note.words), &setting);
+    whole.map_err(|error| SyncError::Invalid { line: None, why: error.0 })
+}
+
+/// Returns the setting of lines behind which a note may be said.
+fn setting(
+    change: &Change<'_>,
+    parent: Option<String>,
+    note: Option<Note<'_>>,
+) -> Result<Setting, SyncError> {
+    let nowhere = Workspace::default();
+    change.before.setting_in_folder(note.map_or(&nowhere, |note| note.workspace), parent)
+}
+
+/// Returns how many entries of one path are not on another.
+fn left(stood: &[EntryNumber], path: &[EntryNumber]) -> u64 {
+    let stays: BTreeSet<EntryNumber> = path.iter().copied().collect();
+    stood.iter().filter(|entry| !stays.contains(entry)).count() as u64
+}
+
+/// Returns the lines that take the agent from one position to an entry, given the ends of the paths to both.
+fn way_back(
+    change: &mut Change<'_>,
+    from: Position,
+    to: Option<EntryNumber>,
+    [stood, path]: &[Vec<EntryNumber>; 2],
+    note: Option<Note<'_>>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let parent = to.map(|to| change.before.record_name(to)).transpose()?.flatten();
+    let setting = setting(change, parent, note)?;
+    let back = Back { from: from.head, to, stood, path, note: note.map(|note| note.words) };
+    Ok(change.before.format.branch(&change.look(from), &back, &setting)?)
+}
+
+/// Returns the lines that take the agent from one position to an entry that the same generation holds.
+pub(crate) fn way_to(
+    change: &mut Change<'_>,
+    from: Position,
+    to: Option<EntryNumber>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let paths = ends(&change.look(from), &change.look(Position { head: to, ..from }))?;
+    way_back(change, from, to, &paths, None)
+}
+
+/// Lets a growth begin with the entries that a position sees.
+pub(crate) fn place_spans(
+    change: &Change<'_>,
+    growth: &mut Growth,
+    at: Position,
+) -> Result<(), SyncError> {
+    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    place(change, growth, &spans.unwrap_or_default())
+}
+
+/// Begins a generation of a file, or of none, with what a position sees.
+pub(crate) fn again(
+    change: &mut Change<'_>,
+    at: Position,
+    file: Option<FileNumber>,
+) -> Result<Growth, SyncError> {
+    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    let spans = spans.unwrap_or_default();
+    let mut growth = change.generation(file);
+    place(change, &mut growth, &spans)?;
+    growth.end(tail(change, at, &spans, true));
+    Ok(growth)
+}
+
+/// How a successor is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The position's generation up to its horizon.
+    Generation,
+    /// The same, closed by the lines that take the agent to the head.
+    Closed,
+    /// The path alone.
+    Path,
+    /// The generation, and the context in place of all that it holds.
+    Whole,
+}
+
+/// The successor of a live file before it is written.
+struct Successor {
+    spans: Vec<Span>,
+    tail: Vec<u8>,
+    more: Vec<u8>,
+    /// How long it is without `more`.
+    length: u64,
+    dropped: u64,
+    growth: Growth,
+    position: Position,
+}
+
+impl Successor {
+    fn reached(&self, aside: Option<PathBuf>, written: Option<PathBuf>) -> Reached {
+        let (position, dropped) = (self.position, self.dropped);
+        Reached { position, entry: None, has_note: false, dropped, aside, written }
+    }
+}
+
+/// Puts together a successor; returns `None` if its agent would not read the wanted context there.
+fn successor(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+    way: Way,
+) -> Result<Option<Successor>, SyncError> {
+    let target = behind_opening(change, target)?;
+    let spans = match change.view(target) {
+        None => Vec::new(),
+        Some(view) if way == Way::Path => path_spans(&view, target)?,
+        Some(view) => view.spans()?.to_vec(),
+    };
+    let tail = tail(change, target, &spans, way != Way::Path);
+    let file = change.before.live_file().map(|live| live.n);
+    let mut growth = change.generation(file);
+    place(change, &mut growth, &spans)?;
+    growth.end(tail.clone());
+    let dropped = match change.position() {
+        Some(from) => {
+            let [stood, path] = ends(&change.look(from), &change.look(target))?;
+            left(&stood, &path)
+        }
+        None => 0,
+    };
+    let length = growth.length();
+    let Some(more) = behind(change, target, note, way)? else {
+        change.forget();
+        return Ok(None);
+    };
+    let more = if more.is_empty() { Vec::new() } else { setting::behind(&growth, &more) };
+    change.read_bytes(&mut growth, &more)?;
+    let Some(position) = reads(change, &growth, target, note)? else {
+        change.forget();
+        return Ok(None);
+    };
+    Ok(Some(Successor { spans, tail, more, length, dropped, growth, position }))
+}
+
+/// Returns the lines behind the entries of a successor, if there is a way to say them.
+fn behind(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+    way: Way,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    match way {
+        Way::Generation | Way::Path => {}
+        Way::Closed => {
+            let head =
+                change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
+            let from = Position { head: head.flatten(), ..target };
+            let paths = ends(&change.look(from), &change.look(target))?;
+            return way_back(change, from, target.head, &paths, note);
+        }
+        Way::Whole => return whole(change, target, note),
+    }
+    let Some(note) = note else { return Ok(Some(Vec::new())) };
+    let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
+    let near = change.before.near(Some(target))?;
+    let setting = change.before.setting_near(note.workspace, parent, &near);
+    let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
+    Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
+}
+
+/// Puts a successor in place of the live file, and returns where the old file is then.
+fn rotate(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    successor: &Successor,
+) -> Result<PathBuf, SyncError> {
+    let from = change.before.state.generation();
+    let path = &live.path;
+    let io = SyncError::at(path);
+    let old = change.before.writable_file(live)?;
+    let mut file = old.fresh().map_err(io)?;
+    let Successor { spans, tail, more, length, growth, .. } = successor;
+    // The file system copies the bytes with which the live file begins already.
+    if begins_with(change, from, spans)?
+        && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
+    {
+        file.copy(0, *length).map_err(io)?;
+    } else if let Some(session) = &change.before.session {
+        content::write_spans(change.before.store(), session, spans, tail, &mut |part| {
+            file.write(part)
+        })?;
+    }
+    file.write(more).map_err(io)?;
+    change.exchange_live(live, file, (from, growth.generation))
+}
+
+/// Begins a generation with the entries of a position, if there is one, and lines behind them, and has it take the
+/// place of the live file; returns it with the name of the old file.
+pub(crate) fn anew(
+    change: &mut Change<'_>,
+    held: Option<Position>,
+    more: &[u8],
+) -> Result<(Growth, Option<PathBuf>), SyncError> {
+    let from = change.before.state.generation();
+    let live = change.before.live_file();
+    let mut growth = change.generation(live.as_ref().map(|live| live.n));
+    if let Some(held) = held {
+        place_spans(change, &mut growth, held)?;
+        growth.end(change.growth(held.generation)?.tail);
+    }
+    let length = growth.length();
+    let more = [line_start(&growth), more.to_vec()].concat();
+    change.read_bytes(&mut growth, &more)?;
+    let Some(live) = live else { return Ok((growth, None)) };
+    let io = SyncError::at(&live.path);
+    let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
+    file.copy(0, length).map_err(io)?;
+    file.write(&more).map_err(io)?;
+    let aside = change.exchange_live(&live, file, (from, growth.generation))?;
+    Ok((growth, Some(aside)))
+}
+
+/// Returns, of the start of a generation, the position behind the record that opens a file of the format, if there is one.
+fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, SyncError> {
+    let horizon = change.before.growth(start.generation)?.entries;
+    let Some(view) = change.view(Position { horizon, ..start }).filter(|_| start.horizon == 0)
+    else {
+        return Ok(start);
+    };
+    for place in view.end().earlier() {
+        let Some(entry) = view.at(place)? else { continue };
+        let record = view.record(entry)?;
+        if view.format().opens_file(&record) {
+            return Ok(Position { horizon: place.next().get(), ..start });
+        }
+        if record.kind != Kind::Opaque {
+            break;
+        }
+    }
+    Ok(start)
+}
+
+/// Returns whether a generation begins with the same entries behind the same separators.
+fn begins_with(
+    change: &Change<'_>,
+    generation: GenerationNumber,
+    spans: &[Span],
+) -> Result<bool, SyncError> {
+    let horizon = spans.last().map_or(0, Span::end);
+    let Some(view) = change.view(Position { generation, head: None, horizon }) else {
+        return Ok(false);
+    };
+    let same = |a: &Span, b: &Span| Span { generation, ..b.clone() } == *a;
+    let held = view.spans()?;
+    Ok(held.len() == spans.len() && held.iter().zip(spans).all(|(a, b)| same(a, b)))
+}
+
+/// Returns the entries of a path that stand in its own file as spans, behind the record that opens a file of the format.
+fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError> {
+    let mut entries = Vec::new();
+    for entry in view.path(usize::MAX)?.entries {
+        if view.place(entry)?.is_some() {
+            entries.push(entry);
+        }
+    }
+    if let Some(first) = view.at(PlaceNumber::FIRST)?
+        && view.format().opens_file(&view.record(first)?)
+        && entries.first() != Some(&first)
+    {
+        entries.insert(0, first);
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for (start, entry) in (0..).zip(entries) {
+        match spans.last_mut() {
+            Some(span) if span.entries().end == entry => span.count += 1,
+            _ => spans.push(Span {
+                generation: target.generation,
+                start,
+                first: entry,
+                count: 1,
+                gaps: Gaps::default(),
+            }),
+        }
+    }
+    Ok(spans)
+}
+
+/// Returns the bytes behind the last entry: the generation's own tail at its end, else a line end.
+fn tail(change: &Change<'_>, target: Position, spans: &[Span], whole: bool) -> Vec<u8> {
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let end = change.before.state.ends.get(&target.generation);
+    let end = end.filter(|run| whole && run.end() == target.horizon && !run.tail.is_empty());
+    end.map_or_else(|| b"\n".to_vec(), |run| run.tail.clone())
+}
+
+fn place(change: &Change<'_>, growth: &mut Growth, spans: &[Span]) -> Result<(), SyncError> {
+    let Some(session) = &change.before.session else { return Ok(()) };
+    for span in spans {
+        let range = span.entries();
+        let entries = change.before.archive.store.entries(session.key, range.clone())?;
+        let lengths = change.before.archive.store.lengths(session.key, range)?;
+        let separators = span.gaps.iter(span.start, span.count);
+        for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
+            growth.place(entry.n, entry.id, separator, length);
+        }
+    }
+    Ok(())
+}

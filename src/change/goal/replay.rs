@@ -1,0 +1,263 @@
+//! Replaying: the current branch again in a new generation, with other lines in place of some of its own.
+//!
+//! ```text
+//! old generation   u1 a1 R1 a2 u2 R2
+//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 name R1 and R2 as their origins; the others are the same entries
+//! ```
+//!
+//! A record that names itself keeps its name, so that references to it still hold. Where records have no names, an
+//! entry's id covers the one before it: the lines behind a cut become new entries, which name the old ones.
+//!
+//! Invariant: an agent that resumes the new file reads the same entries, but for those that stand for others.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use crate::{
+    archive::{Misread, SyncError, Vain},
+    change::{
+        draft::Change,
+        goal::{Goal, setting},
+    },
+    files::live_file::LiveFile,
+    live::{Fresh, WritableFile},
+    model::{Cutting, EntryNumber, Position, line},
+    store::Whole,
+    wire::Graph,
+};
+
+/// How many lines are read at a time.
+const BATCH: usize = 256;
+
+/// The current branch again, with lines that were cut.
+pub(crate) struct Replay {
+    /// Where the branch is.
+    pub(crate) from: Position,
+    /// The lines that are cut, by their entries.
+    pub(crate) cuts: BTreeMap<EntryNumber, Cut>,
+    /// The lines that say the whole context again, for an agent whose file cannot be set aside.
+    pub(crate) restated: Option<Vec<Vec<u8>>>,
+}
+
+/// A line in place of a longer one.
+pub(crate) struct Cut {
+    line: Vec<u8>,
+    /// The strings of the longer one from which its own were cut.
+    wholes: Vec<Option<Whole>>,
+    cutting: Cutting,
+}
+
+/// A branch that was written again.
+pub(crate) struct Replayed {
+    /// How long the file is.
+    pub(crate) length: u64,
+    /// The old live file, if it was exchanged.
+    pub(crate) aside: Option<PathBuf>,
+    /// The agent's own file, if it is written.
+    pub(crate) written: Option<PathBuf>,
+}
+
+impl Goal for Replay {
+    type Reached = Replayed;
+
+    fn prepare(self, change: &mut Change<'_>) -> Result<(Replayed, Option<Position>), SyncError> {
+        let (replayed, position) = match (&self.restated, change.before.attached()) {
+            (Some(lines), Some(live)) => self.restate(change, &live, lines)?,
+            _ => self.replay(change)?,
+        };
+        Ok((replayed, Some(position)))
+    }
+}
+
+impl Replay {
+    /// Writes the generation of the current branch again.
+    fn replay(&self, change: &mut Change<'_>) -> Result<(Replayed, Position), SyncError> {
+        let Some(session) = change.before.session.clone() else {
+            return Err(SyncError::Nothing(Vain::Truncate));
+        };
+        let (store, live) = (change.before.store(), change.before.live_file());
+        change.is_replay = true;
+        let mut growth = change.generation(live.as_ref().map(|live| live.n));
+        let tail = change.growth(self.from.generation)?.tail;
+        let spans = match change.view(self.from) {
+            Some(view) => view.spans()?.to_vec(),
+            None => Vec::new(),
+        };
+        let mut copy = match &live {
+            Some(live) => Some(Copy::begin(&change.before.writable_file(live)?)?),
+            None => None,
+        };
+        let mut entries = BTreeMap::new();
+        for span in &spans {
+            let mut separators = span.gaps.iter(span.start, span.count);
+            for batch in EntryNumber::batches(span.entries(), BATCH) {
+                let held = store.entries(session.key, batch.clone())?;
+                let lengths = store.lengths(session.key, batch)?;
+                for (entry, length) in held.into_iter().zip(lengths) {
+                    let separator = separators.next().unwrap_or_default();
+                    let gap = separator.len() as u64;
+                    if let Some(cut) = self.cuts.get(&entry.n) {
+                        let n = change.take(&mut growth, &line_of(&cut.line, separator))?;
+                        cut.stand_in(change, n, entry.n)?;
+                        entries.insert(entry.n, n);
+                        if let Some(copy) = &mut copy {
+                            copy.keep(gap);
+                            copy.put(&cut.line, length)?;
+                        }
+                        continue;
+                    }
+                    if entry.link.is_none() || entry.link == growth.last.map(|(n, _)| n) {
+                        growth.place(entry.n, entry.id, separator, length);
+                    } else {
+                        let line = change.before.line(entry.n)?;
+                        let n = change.take(&mut growth, &line_of(&line, separator))?;
+                        change.stand_for(n, entry.n)?;
+                        entries.insert(entry.n, n);
+                    }
+                    if let Some(copy) = &mut copy {
+                        copy.keep(gap + length);
+                    }
+                }
+            }
+        }
+        if self.cuts.keys().any(|n| !entries.contains_key(n)) {
+            return Err(SyncError::Misread(Misread::Earlier));
+        }
+        if let Some(copy) = &mut copy {
+            copy.keep(tail.len() as u64);
+        }
+        growth.end(tail);
+        let head = self.from.head.map(|head| entries.get(&head).copied().unwrap_or(head));
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let length = growth.length();
+        change.grown(growth);
+        if !is_same(change, self.from, position, &entries)? {
+            return Err(SyncError::Misread(Misread::Otherwise));
+        }
+        let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
+        let aside = match (live, copy) {
+            (Some(live), Some(copy)) => {
+                let generations = (self.from.generation, position.generation);
+                Some(change.exchange_live(&live, copy.finish()?, generations)?)
+            }
+            _ => None,
+        };
+        Ok((Replayed { length, aside, written }, position))
+    }
+
+    /// Appends the lines that say the whole context again; the cut lines themselves lie in no generation.
+    fn restate(
+        &self,
+        change: &mut Change<'_>,
+        live: &LiveFile,
+        lines: &[Vec<u8>],
+    ) -> Result<(Replayed, Position), SyncError> {
+        let mut growth = change.growth(self.from.generation)?;
+        for (entry, cut) in &self.cuts {
+            let n = change.aside(&growth, &line_of(&cut.line, b""))?;
+            cut.stand_in(change, n, *entry)?;
+        }
+        let first = change.next_entry();
+        let more = setting::behind(&growth, lines);
+        change.read_bytes(&mut growth, &more)?;
+        let head = change.head(&growth)?;
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
+        let format = change.before.format;
+        if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {
+            let why = "the agent would not continue from a rewritten context".to_owned();
+            return Err(SyncError::OutOfReach { path: live.path.clone(), why });
+        }
+        let length = growth.length();
+        change.grown(growth);
+        change.append_live(more, length)?;
+        Ok((Replayed { length, aside: None, written: Some(live.path.clone()) }, position))
+    }
+}
+
+impl Cut {
+    /// Makes a cut of the line that comes of it and the whole one.
+    pub(crate) fn new(line: Vec<u8>, whole: &[u8], cutting: Cutting) -> Self {
+        let wholes = Whole::each(&line_of(&line, b""), &line_of(whole, b""));
+        Self { line, wholes, cutting }
+    }
+
+    /// Returns the line.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Says that a new entry, which has the cut line, replaces an old one.
+    fn stand_in(
+        &self,
+        change: &mut Change<'_>,
+        new: EntryNumber,
+        old: EntryNumber,
+    ) -> Result<(), SyncError> {
+        change.replace(new, old, self.wholes.clone())?;
+        change.cut(new, self.cutting.clone());
+        Ok(())
+    }
+}
+
+/// Returns whether an agent that resumes the replay reads the same entries, but for those that stand for others.
+fn is_same(
+    change: &Change<'_>,
+    from: Position,
+    position: Position,
+    entries: &BTreeMap<EntryNumber, EntryNumber>,
+) -> Result<bool, SyncError> {
+    let view = change.look(position);
+    if change.before.format.head(&view)? != position.head {
+        return Ok(false);
+    }
+    let sent = view.sending()?.sent;
+    let wanted = view.moved(from).sending()?.sent;
+    Ok(wanted.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry)).eq(sent))
+}
+
+/// Returns a line of which the bytes are known to be all.
+fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
+    let object = line::split(bytes, false, false).next();
+    let shape = object.filter(|line| line.bytes.len() == bytes.len()).and_then(|line| line.shape);
+    line::Line { separator, bytes, shape, glued: false }
+}
+
+/// The successor of a live file, most of which is copied from it.
+struct Copy {
+    fresh: Fresh,
+    /// The part of the live file that is still to be copied.
+    from: u64,
+    length: u64,
+}
+
+impl Copy {
+    fn begin(live: &WritableFile) -> Result<Self, SyncError> {
+        let fresh = live.fresh().map_err(SyncError::at(live.path()))?;
+        Ok(Self { fresh, from: 0, length: 0 })
+    }
+
+    /// Keeps the next bytes.
+    fn keep(&mut self, length: u64) {
+        self.length += length;
+    }
+
+    /// Puts other bytes in place of the next ones.
+    fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
+        self.flush()?;
+        self.fresh.write(bytes).map_err(SyncError::at(self.fresh.live().path()))?;
+        self.from += instead_of;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SyncError> {
+        let copied = self.fresh.copy(self.from, self.length);
+        copied.map_err(SyncError::at(self.fresh.live().path()))?;
+        self.from += std::mem::take(&mut self.length);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Fresh, SyncError> {
+        self.flush()?;
+        Ok(self.fresh)
+    }
+}

@@ -1,0 +1,494 @@
+//! An agent's own file: the session follows it, and takes it to the agent where a command was cut short.
+//!
+//! | verdict on the file | action |
+//! |---|---|
+//! | same | nothing |
+//! | unfinished | the rotation is carried out |
+//! | gone | the session goes on without it |
+//! | grown | the new lines are taken in |
+//! | other, and it ends within the lines of the newest command | the rest of these is appended |
+//! | other | taken in as a new generation, which the current branch follows |
+//!
+//! Where an agent went on in its file without what a command said, or was to put in place of the file, the session follows
+//! it, and the command's state stays on a branch: its newest work is in its context until its owner takes it from there.
+//!
+//! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. Its records
+//! then join the branch that holds that entry:
+//!
+//! ```text
+//! old file   A B C        main.1: C          joined, a generation of its own   A B C D     main.1: D
+//! new file   A N          main: N            the file                          A N D       main: N, which the agent is
+//!                D follows C, which is not there                                           told to resume again
+//! ```
+//!
+//! Invariant: nothing that another program wrote is taken out of the file, and each of its lines is in a generation.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::{
+        draft::{Change, Gathering, listing},
+        goal::{reach, segment, setting},
+    },
+    disk::{self, Links},
+    files::{
+        deletion::elsewhere,
+        file::{self, finish_rotation, from, is_subsequence, saw},
+        judge::{Seen, Verdict, Whose},
+        live_file::{self, LiveFile, live_file},
+        mover::{is_of_a_person, is_to_be_kept},
+        numbers::counted,
+        occupancy::refuse_if_loaded,
+        sources,
+    },
+    live::WritableFile,
+    model::{Command, EntryNumber, Kind, Parent, Position, State},
+    report::Notice,
+    session::{
+        Growth, Session, View,
+        graph::content,
+        plan::{LATE, branch_text},
+    },
+    store::Sighting,
+    wire::Graph,
+};
+
+/// Brings a session and its agent's file to agree; the caller holds the lock.
+pub(crate) fn agree(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    let meta =
+        target.open().and_then(|file| file.metadata()).map_err(SyncError::at(target.path()))?;
+    let sighting = sources::sighting(target.path(), &meta);
+    let last = archive.store.sighting(&sighting.path)?;
+    let is_untouched = last.as_ref() == Some(&sighting);
+    let replaced = last.filter(|last| last.inode != sighting.inode);
+    let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
+    let verdict = file::verdict(archive, session, target, tip, (Whose::Agent, Some(&seen)))?;
+    let (mut notices, is_alone) = match verdict {
+        Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
+        Verdict::Same | Verdict::Gone => (Vec::new(), true),
+        Verdict::Unfinished => {
+            if !archive.is_preview {
+                refuse_if_loaded(archive, session, target.path())?;
+                listing::finish(archive, session.format, &session.name, target, tip.at())?;
+                finish_rotation(archive, session, target, tip)?;
+            }
+            (vec![Notice::Finished { path: live.path.clone() }], true)
+        }
+        Verdict::Grown => take_in(Change::bare(archive, session)?, live, target)?,
+        Verdict::Short | Verdict::Other => {
+            let there = target.read(0, None).map_err(SyncError::at(target.path()))?;
+            if put_right(archive, session, target, tip, (&there, replaced.as_ref()))? {
+                (vec![Notice::Finished { path: live.path.clone() }], true)
+            } else {
+                take_in_whole(archive, session, live, target)?
+            }
+        }
+    };
+    if !is_alone {
+        let tip = archive.store.state(session.key)?;
+        notices.extend(agree(archive, session, live, target, &tip)?);
+    } else if live.path.exists() {
+        saw(archive, session.key, target)?;
+    }
+    Ok(notices)
+}
+
+/// Records that a file of a session no longer exists, which is its live file no more, or puts its successor in its place if a rotation was cut short
+/// where a file cannot have two names.
+pub(crate) fn record_loss(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    tip: &State,
+) -> Result<Notice, SyncError> {
+    if let Ok(target) = archive.writable_file(&session.name, live)
+        && file::is_only_set_aside(&target, tip)?
+    {
+        listing::finish(archive, session.format, &session.name, &target, tip.at())?;
+        finish_rotation(archive, session, &target, tip)?;
+        saw(archive, session.key, &target)?;
+        return Ok(Notice::Finished { path: live.path.clone() });
+    }
+    let mut change = Change::bare(archive, session)?;
+    if tip.live == Some(live.n) {
+        change.set_live(None);
+    }
+    change.set_gone(live.n);
+    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+    // One that its agent put away elsewhere as it was would have been followed.
+    let put_away = elsewhere(archive, session.format, tip, live);
+    Ok(match put_away.filter(|path| sources::length(path).is_ok_and(|length| length.is_none())) {
+        Some(path) => Notice::Packed { path },
+        None => Notice::Gone { path: live.path.clone(), to: None },
+    })
+}
+
+/// Imports the lines that the agent appended to the live file of a session, in a transaction with other changes. Returns nothing if
+/// anything else is to be done there. The caller holds the lock.
+pub(crate) fn gather(
+    archive: &Archive,
+    session: &Session,
+    path: &Path,
+    gathering: &mut dyn Gathering,
+) -> Result<Option<Vec<Notice>>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    let live = live_file(archive, &tip).filter(|live| live.attached && live.path == path);
+    let Some(live) = live.filter(|_| tip.rotations.is_empty()) else { return Ok(None) };
+    let target = archive.writable_file(&session.name, &live)?;
+    let seen = target.look().map_err(SyncError::at(path))?.map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: false,
+    });
+    let is_unfinished = segment::unfinished(archive, session, &live, &tip)?.is_some();
+    let verdict = file::verdict(archive, session, &target, &tip, (Whose::Agent, seen.as_ref()))?;
+    if is_unfinished || verdict != Verdict::Grown {
+        return Ok(None);
+    }
+    let (notices, _) = take_in(Change::also(archive, session, gathering)?, &live, &target)?;
+    Ok(Some(notices))
+}
+
+/// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
+fn take_in(
+    mut change: Change<'_>,
+    live: &LiveFile,
+    target: &WritableFile,
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let mut growth = change.growth(before.generation)?;
+    let (file, begin) = (from(target, growth.length())?, growth.bytes);
+    change.read(&mut growth, file).map_err(|error| counted(error, target.path(), begin))?;
+    follow(change, live, before, growth, false)
+}
+
+/// Appends what the file lacks of the lines of a command; returns whether it lacks any.
+fn put_right(
+    archive: &Archive,
+    session: &Session,
+    target: &WritableFile,
+    tip: &State,
+    there: (&[u8], Option<&Sighting>),
+) -> Result<bool, SyncError> {
+    let Some(rest) = lacking(archive, session, tip, there)? else { return Ok(false) };
+    if !archive.is_preview {
+        refuse_if_loaded(archive, session, target.path())?;
+        target.may_append().map_err(SyncError::at(target.path()))?;
+        listing::finish(archive, session.format, &session.name, target, tip.at())?;
+        let end = (there.0.len() + rest.len()) as u64;
+        target.append_synced(&rest, end).map_err(SyncError::at(target.path()))?;
+    }
+    Ok(true)
+}
+
+/// Returns what the file lacks of the stored state, if the newest operation is a command that is still to write that, and nothing
+/// else was written there. `replaced` is the file as it was seen last, if the one that is there is another one.
+fn lacking(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+    (there, replaced): (&[u8], Option<&Sighting>),
+) -> Result<Option<Vec<u8>>, SyncError> {
+    let Some(newest) = tip.newest.map(|newest| newest.n) else { return Ok(None) };
+    let by = archive.store.operations(session.key, newest.alone())?.pop();
+    if !by.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
+        return Ok(None);
+    }
+    let generation = tip.generation();
+    // A file of which all is new takes its place as a whole: what is missing of that, the agent has cut.
+    if tip.generations.iter().any(|(by, begun)| *by == newest && begun.n == generation) {
+        return Ok(None);
+    }
+    let runs = archive.store.runs(session.key, generation, 0)?;
+    let known =
+        match content::bytes(archive.store.as_ref(), session, &runs).map_err(SyncError::from) {
+            // What cannot be compared is not known to wait for anything.
+            Err(error) if error.is_damage() => return Ok(None),
+            known => known?,
+        };
+    // A file that the agent put in place of the written one never held the command's lines.
+    if replaced.is_some_and(|was| was.length == known.len() as u64) {
+        return Ok(None);
+    }
+    let said = content::newest(archive.store.as_ref(), session, generation)?;
+    let has_all_before = there.len() >= known.len().saturating_sub(said.len());
+    let rest = known.strip_prefix(there).filter(|rest| has_all_before && !rest.is_empty());
+    Ok(rest.map(<[u8]>::to_vec))
+}
+
+/// Returns whether an agent's file only waits for what the newest operation is still to write there.
+pub(crate) fn is_pending(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+    path: &Path,
+) -> Result<bool, SyncError> {
+    let io = SyncError::at(path);
+    let mut file = disk::open(path, Links::Refuse).map_err(io)?;
+    let meta = file.metadata().map_err(io)?;
+    // Of a file that is as long as it should be, or longer, none of it is read here.
+    if meta.len() >= live_file::expected(tip) {
+        return Ok(false);
+    }
+    let sighting = sources::sighting(path, &meta);
+    let last = archive.store.sighting(&sighting.path)?;
+    let replaced = last.filter(|last| last.inode != sighting.inode);
+    let mut there = Vec::new();
+    file.read_to_end(&mut there).map_err(io)?;
+    Ok(lacking(archive, session, tip, (&there, replaced.as_ref()))?.is_some())
+}
+
+/// Takes in a file with other content.
+fn take_in_whole(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let mut change = Change::bare(archive, session)?;
+    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let mut growth = change.generation(Some(live.n));
+    change.read(&mut growth, from(target, 0)?)?;
+    follow(change, live, before, growth, true)
+}
+
+/// How many entries before what is new are looked at first for where the session was.
+const NEAR: usize = 64;
+
+/// The entries of an agent that knew only an older state.
+struct Late {
+    /// The entry from which it went on.
+    base: EntryNumber,
+    /// The entries that it wrote, in order.
+    entries: Vec<EntryNumber>,
+}
+
+/// Moves the branches to where a growth of the file takes them.
+fn follow(
+    mut change: Change<'_>,
+    live: &LiveFile,
+    before: Position,
+    growth: Growth,
+    is_rewritten: bool,
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let first = change.before.state.next_entry();
+    let (generation, horizon) = (growth.generation, growth.entries);
+    let found = if is_rewritten { growth.sequence() } else { Vec::new() };
+    let entries = change.next_entry().since(first);
+    let head = change.head(&growth)?;
+    change.grown(growth);
+    let mut position = Position { generation, head, horizon };
+    let current = change.before.state.current().to_owned();
+    let mut notices = Vec::new();
+    let operation = change.number();
+    let late = late(&change, position, first)?;
+    let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
+    let mut is_held = false;
+    for late in &late {
+        if let Some(branch) = join(&mut change, late, position, &current)? {
+            let entries = late.entries.len() as u64;
+            is_held |= before.head == Some(late.base);
+            notices.push(Notice::Joined { entries, branch, operation });
+        }
+    }
+    change.set_branch(&current, Some(position));
+    // The agent would resume entries that belong elsewhere: it is told again where the branch is, if its file may be written
+    // and can say that. Else it goes on from there, and the branch with it.
+    let mut is_led = is_apart;
+    if is_apart
+        && let Some(lines) = reach::way_to(&mut change, position, before.head)?
+        && change.may_write(live)
+    {
+        position = say(&mut change, position, &lines)?;
+        is_led = false;
+    }
+    let goes_on = if is_rewritten {
+        let held = change.view(before).map(|view| view.sequence()).transpose()?;
+        is_subsequence(&held.unwrap_or_default(), &found)
+    } else {
+        match before.head.map(|stood| is_on_path(&change, position, (stood, entries))) {
+            // Where the path is damaged, nothing tells that the agent left it.
+            Some(Err(error)) if error.is_damage() => true,
+            is_on_path => is_on_path.transpose()?.unwrap_or(true),
+        }
+    };
+    let mut left = None;
+    let is_kept = is_led && !is_held || is_to_be_kept(&change.before, &current, position)?;
+    if !goes_on && is_kept {
+        let name = change.left_name(&current);
+        change.set_branch(&name, Some(before));
+        left = Some(name);
+    }
+    change.set_branch(&current, Some(position));
+    // What the agent does not resume any more is not written either.
+    let unresumed = is_rewritten.then(|| change.look(position).unresumed()).transpose()?.flatten();
+    if let Some(why) = unresumed {
+        change.set_live(None);
+        notices.push(Notice::Unresumed { why });
+    }
+    let kept = left.as_ref().map(|left| branch_text(left));
+    let (outcome, is_alone) =
+        change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
+    notices.extend(outcome.notices);
+    let path = live.path.clone();
+    let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
+    let entries = entries.saturating_sub(joined);
+    if is_rewritten || left.is_some() {
+        notices.push(Notice::Followed { path, is_rewritten, entries, left, operation });
+    } else if entries > 0 {
+        notices.push(Notice::Appended { entries, operation });
+    } else if joined == 0 {
+        notices.push(Notice::Ending { path, operation });
+    }
+    Ok((notices, is_alone))
+}
+
+/// Adds lines to the file and to its generation.
+fn say(
+    change: &mut Change<'_>,
+    position: Position,
+    lines: &[Vec<u8>],
+) -> Result<Position, SyncError> {
+    let mut growth = change.growth(position.generation)?;
+    let more = setting::behind(&growth, lines);
+    change.read_bytes(&mut growth, &more)?;
+    let head = change.head(&growth)?;
+    let said = Position { head, horizon: growth.entries, ..position };
+    let end = growth.length();
+    change.grown(growth);
+    change.append_live(more, end)?;
+    Ok(said)
+}
+
+fn is_on_path(
+    change: &Change<'_>,
+    position: Position,
+    (entry, fresh): (EntryNumber, u64),
+) -> Result<bool, SyncError> {
+    // Where the agent went on, it comes right before what is new.
+    let near = usize::try_from(fresh).unwrap_or(usize::MAX).saturating_add(NEAR);
+    Ok(change.path(position, near)?.contains(&entry)
+        || change.path(position, usize::MAX)?.contains(&entry))
+}
+
+/// Returns the entries of agents that knew only an older state, or went on from where another branch is.
+fn late(
+    change: &Change<'_>,
+    position: Position,
+    first: EntryNumber,
+) -> Result<Vec<Late>, SyncError> {
+    let view = change.look(position);
+    let mut base: BTreeMap<EntryNumber, EntryNumber> = BTreeMap::new();
+    let mut found: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
+    let current = change.before.state.current();
+    let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
+    let heads: BTreeSet<EntryNumber> = others.filter_map(|(_, at)| at.head).collect();
+    for entry in EntryNumber::each(first..change.next_entry()) {
+        if view.place(entry)?.is_none() {
+            continue;
+        }
+        let record = view.record(entry)?;
+        if record.kind == Kind::Opaque {
+            continue;
+        }
+        // In this file, the parent's name may belong to another entry than the one that had it last.
+        let parent = match (view.parent(entry)?, record.parent) {
+            (Some(parent), _) | (None, Parent::Entry(parent)) => parent,
+            (None, Parent::Root | Parent::Missing) => continue,
+        };
+        let from = match base.get(&parent) {
+            Some(&from) => from,
+            None if parent >= first => continue,
+            None if view.place(parent)?.is_none() || heads.contains(&parent) => parent,
+            None => continue,
+        };
+        base.insert(entry, from);
+        found.entry(from).or_default().push(entry);
+    }
+    drop(view);
+    // The whole path is read only if some may be.
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let on_path: BTreeSet<EntryNumber> = change.path(position, usize::MAX)?.into_iter().collect();
+    // Entries that go on from the agent's path, and that the agent itself resumes, are its own way and not late.
+    let is_late = |(base, entries): &(EntryNumber, Vec<EntryNumber>)| {
+        !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
+    };
+    let late = found.into_iter().filter(is_late);
+    Ok(late.map(|(base, entries)| Late { base, entries }).collect())
+}
+
+/// Lets late entries join the branch that is where they go on, and returns that branch.
+fn join(
+    change: &mut Change<'_>,
+    late: &Late,
+    position: Position,
+    current: &str,
+) -> Result<Option<String>, SyncError> {
+    let Some(session) = change.before.session.clone() else { return Ok(None) };
+    let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
+    let branch = change.before.state.branches.iter().find(stands);
+    let branch = branch.map(|(name, at)| (name.clone(), *at));
+    if change.look(position).place(late.base)?.is_some() {
+        let Some((branch, _)) = branch else { return Ok(None) };
+        let to = Position { head: late.entries.last().copied(), ..position };
+        change.set_branch(&branch, Some(to));
+        return Ok(Some(branch));
+    }
+    let (branch, at) = match branch {
+        Some((branch, at)) => (branch, Some(at)),
+        None => (change.left_name(LATE), holding(change, &session, late.base)?),
+    };
+    let Some(at) = at else { return Ok(None) };
+    // No file ever held the old state with these entries behind it.
+    let mut growth = change.generation(None);
+    reach::place_spans(change, &mut growth, at)?;
+    let pending = change.look(position);
+    let mut lengths = Vec::new();
+    for &entry in &late.entries {
+        lengths.push(pending.line(entry)?.len() as u64);
+    }
+    drop(pending);
+    for (&entry, length) in late.entries.iter().zip(lengths) {
+        let id = change.id_of(entry)?;
+        growth.place(entry, id, b"\n", length);
+    }
+    growth.end(b"\n".to_vec());
+    let to = Position {
+        generation: growth.generation,
+        head: late.entries.last().copied(),
+        horizon: growth.entries,
+    };
+    change.grown(growth);
+    change.set_branch(&branch, Some(to));
+    Ok(Some(branch))
+}
+
+/// Returns the end of the newest generation that holds an entry.
+fn holding(
+    change: &Change<'_>,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Option<Position>, SyncError> {
+    let all = change.before.state.next_generation().earlier();
+    for generation in all.rev() {
+        let view = View::whole(change.before.store(), session, &change.before.state, generation);
+        if view.place(entry)?.is_some() {
+            return Ok(Some(Position { head: Some(entry), ..view.position() }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,352 @@
+//! Catching up: before a session is changed, the store and the live file are brought to agree. Here it is the store's own;
+//! an agent's is handled in `attached`.
+//!
+//! | verdict on the live file | action |
+//! |---|---|
+//! | same | nothing |
+//! | unfinished | the rotation is carried out |
+//! | gone | it is written again; an agent's is looked for where that puts its files away |
+//! | short | the rest is appended |
+//! | grown | the new lines are taken in |
+//! | other, with all known entries and more between them | taken in as a new generation |
+//! | other | set aside, taken in as a branch of its own, and written again |
+//!
+//! An agent's file of a session that the user's settings leave out is passed over, whatever it holds beyond the store.
+//!
+//! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
+//!
+//! Invariant: no byte that another program wrote is overwritten or left out of the store.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{
+        draft::{Change, listing},
+        goal::segment,
+        reconcile::{agent_file, comeback, shelf},
+    },
+    files::{
+        deletion::is_gone,
+        file::{self, aside_of, finish_rotation, from, is_subsequence, write_fresh},
+        judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
+        live_file::{self, LiveFile, expected, length_of, live_file},
+        numbers::counted,
+    },
+    live::WritableFile,
+    model::{Command, OperationNumber, Position, Rotation, SessionName, State},
+    report::{LiveState, Notice},
+    session::{
+        Session, View,
+        graph::content,
+        plan::{OUTSIDE, branch_text},
+    },
+};
+
+/// Brings the store and the live file to agree; the caller holds the lock.
+pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
+    catch_up_from(archive, session, &archive.store.state(session.key)?)
+}
+
+/// Does the same for a session that is there.
+pub(crate) fn catch_up_from(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    bring_together(archive, session, tip).map_err(|error| {
+        match live_file(archive, tip).filter(|live| live.attached && error.is_of_a_file()) {
+            Some(LiveFile { path, .. }) => {
+                let session = session.name.id.clone();
+                SyncError::Uncaught { session, path, why: Box::new(error) }
+            }
+            None => error,
+        }
+    })
+}
+
+fn bring_together(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    let mut notices = Vec::new();
+    let Some(live) = live_file(archive, tip) else {
+        let is_elsewhere = archive.root.is_some() && tip.live.is_some();
+        notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
+        if let Some(at) = tip.position() {
+            let view = View::new(archive.store.as_ref(), session, at, Some(&tip.spans));
+            notices.extend(view.unresumed()?.map(|why| Notice::Unresumed { why }));
+        }
+        return Ok(notices);
+    };
+    if is_left_out(archive, session, &live) {
+        return Ok(notices);
+    }
+    // What is only looked at is finished by the next change.
+    if archive.is_preview && segment::unfinished(archive, session, &live, tip)?.is_some() {
+        return Ok(notices);
+    }
+    notices.extend(segment::finish(archive, session, &live, tip)?);
+    if live.attached && is_gone(&live.path) {
+        if let Some(to) = shelf::follow(archive, session, &live, tip)? {
+            notices.push(Notice::Gone { path: live.path, to: Some(to) });
+            notices.extend(catch_up(archive, session)?);
+            return Ok(notices);
+        }
+        notices.push(agent_file::record_loss(archive, session, &live, tip)?);
+        return Ok(notices);
+    }
+    // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
+    let target = archive.writable_file(&session.name, &live)?;
+    if live.attached {
+        notices.extend(agent_file::agree(archive, session, &live, &target, tip)?);
+        listing::sweep(session.format, &session.name, &target)?;
+        segment::sweep(session.format, &session.name.id, &target)?;
+    } else {
+        notices.extend(agree(archive, session, &live, &target, tip)?);
+    }
+    target.sweep().map_err(SyncError::at(target.path()))?;
+    for rotated in &tip.rotations {
+        notices.extend(late(archive, session, &target, rotated, tip)?);
+    }
+    Ok(notices)
+}
+
+/// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that no longer exists there is nothing.
+pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
+    live.attached
+        && archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
+        && !is_gone(&live.path)
+}
+
+/// Brings the store and the live files of all sessions to agree, and returns the notices, each with its session. Of one that is
+/// damaged nobody knows what of its file is new.
+pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice)>, SyncError> {
+    let mut all = Vec::new();
+    for session in archive.every()? {
+        let notices = match catch_up(archive, &session) {
+            Err(error) if error.is_damage() => {
+                let live = live_file(archive, &archive.store.state(session.key)?);
+                let unsought = |live: LiveFile| {
+                    let why = error.to_string();
+                    Notice::Unsought { path: live.path, why }
+                };
+                live.map(unsought).into_iter().collect()
+            }
+            caught_up => caught_up?,
+        };
+        all.extend(notices.into_iter().map(|notice| (session.name.clone(), notice)));
+    }
+    Ok(all)
+}
+
+/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.
+pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
+    Ok(!matches!(live_state(archive, session, tip)?, LiveState::Same | LiveState::LeftOut))
+}
+
+/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns how the file
+/// compares with that state.
+pub fn live_state(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<LiveState, SyncError> {
+    if !archive.is_preview {
+        return Ok(LiveState::Same);
+    }
+    let back = comeback::follow(archive, session, tip)?;
+    let tip = back.as_ref().unwrap_or(tip);
+    // A file that a change cut short was to begin is not judged before the next change has finished that.
+    let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
+    if live_file(archive, tip).map(unfinished).transpose()?.flatten().is_some() {
+        return Ok(LiveState::Pending);
+    }
+    let is_put_away = || {
+        let live = live_file(archive, tip);
+        live.is_some_and(|live| shelf::place(archive, session, &live, tip).is_some())
+    };
+    if !live_file::is_behind(archive, tip)? && !is_put_away() {
+        return Ok(LiveState::Same);
+    }
+    if live_file(archive, tip).is_some_and(|live| is_left_out(archive, session, &live)) {
+        return Ok(LiveState::LeftOut);
+    }
+    let notices = catch_up_from(archive, session, tip)?;
+    let state = |notice: &Notice| match notice {
+        Notice::Followed { .. } => Some(LiveState::Rewritten),
+        Notice::SetAside { .. } => Some(LiveState::Replaced),
+        Notice::Appended { .. } | Notice::Ending { .. } | Notice::Joined { .. } => {
+            Some(LiveState::Grown)
+        }
+        Notice::Gone { to: Some(_), .. } => Some(LiveState::Same),
+        Notice::Restored { .. } | Notice::Packed { .. } | Notice::Gone { to: None, .. } => {
+            Some(LiveState::Missing)
+        }
+        Notice::Finished { .. } => Some(LiveState::Pending),
+        _ => None,
+    };
+    let is_attached = || live_file(archive, tip).is_some_and(|live| live.attached);
+    let found = notices.iter().filter_map(state).max();
+    // An agent's file of another length, in which nothing is new, waits for what a change is still to write.
+    Ok(found.unwrap_or_else(|| if is_attached() { LiveState::Pending } else { LiveState::Same }))
+}
+
+/// Brings the store and its own file to agree.
+fn agree(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+    tip: &State,
+) -> Result<Option<Notice>, SyncError> {
+    let io = SyncError::at(target.path());
+    let seen = target.look().map_err(io)?;
+    if seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
+        return Err(SyncError::Ahead { path: live.path.clone() });
+    }
+    let seen = seen.map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: seen.stamp == Some(tip.at()) && !live_file::ends_in_zero(&live.path, tip),
+    });
+    let path = live.path.clone();
+    Ok(match file::verdict(archive, session, target, tip, (Whose::Store, seen.as_ref()))? {
+        Verdict::Same => {
+            if seen.is_some_and(|seen| !seen.is_untouched) {
+                target.stamp(tip.at()).map_err(io)?;
+            }
+            None
+        }
+        Verdict::Gone => {
+            write_fresh(archive, session, target, tip)?;
+            target.install().map_err(io)?;
+            Some(Notice::Restored { path })
+        }
+        Verdict::Unfinished => {
+            finish_rotation(archive, session, target, tip)?;
+            Some(Notice::Finished { path })
+        }
+        Verdict::Short => {
+            let end = expected(tip);
+            let there = seen.and_then(|seen| seen.length).unwrap_or(0);
+            let missing = usize::try_from(end - there).unwrap_or(usize::MAX);
+            let generation = tip.generation();
+            let store = archive.store.as_ref();
+            let known = content::last(store, session, generation, tip.growth(), missing)?;
+            let rest = known.get(known.len().saturating_sub(missing)..).unwrap_or_default();
+            target.append(rest, end, tip.at()).map_err(io)?;
+            Some(Notice::Finished { path })
+        }
+        Verdict::Grown => Some(take_in(archive, session, target)?),
+        Verdict::Other => Some(take_in_whole(archive, session, live, target, tip)?),
+    })
+}
+
+/// Takes in the lines that another program appended.
+fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
+    let mut change = Change::bare(archive, session)?;
+    let Some(position) = change.before.state.position() else {
+        return Err(SyncError::Nothing(Vain::CatchUp));
+    };
+    let mut growth = change.growth(position.generation)?;
+    let (file, begin) = (from(live, growth.length())?, growth.bytes);
+    let before = growth.entries;
+    change.read(&mut growth, file).map_err(|error| counted(error, live.path(), begin))?;
+    let entries = growth.entries - before;
+    let head = change.head(&growth)?;
+    let branch = change.before.state.current().to_owned();
+    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }));
+    change.grown(growth);
+    let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
+    Ok(Notice::Appended { entries, operation: outcome.operation })
+}
+
+/// Takes in a live file with other content: one that holds all known entries and more between them is followed, any
+/// other one is set aside.
+fn take_in_whole(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+    tip: &State,
+) -> Result<Notice, SyncError> {
+    let Some(position) = tip.position() else { return Err(SyncError::Nothing(Vain::CatchUp)) };
+    let runs = archive.store.runs(session.key, position.generation, 0)?;
+    let held = View::new(archive.store.as_ref(), session, position, Some(&tip.spans)).sequence()?;
+    let mut change = Change::bare(archive, session)?;
+    let mut growth = change.generation(Some(live.n));
+    change.read(&mut growth, from(target, 0)?)?;
+    let head = change.head(&growth)?;
+    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let found = growth.sequence();
+    let entries = growth.entries.saturating_sub(held.len() as u64);
+    change.grown(growth);
+    if is_subsequence(&held, &found) {
+        let branch = change.before.state.current().to_owned();
+        change.set_branch(&branch, Some(taken));
+        let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
+        return Ok(Notice::Appended { entries, operation: outcome.operation });
+    }
+    let branch = change.left_name(OUTSIDE);
+    change.set_branch(&branch, Some(taken));
+    let mut fresh = target.fresh().map_err(SyncError::at(target.path()))?;
+    content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
+        fresh.write(part)
+    })?;
+    let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
+    let entries = change.next_entry().since(tip.next_entry());
+    let kept = Some(branch_text(&branch));
+    let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
+    Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
+}
+
+/// Takes in the lines that came to a file after it was set aside.
+fn late(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    (by, rotation): &(OperationNumber, Rotation),
+    tip: &State,
+) -> Result<Option<Notice>, SyncError> {
+    let aside = aside_of(live, rotation)?;
+    // One that is elsewhere now, or may not be read, hinders no change.
+    let seen = aside.look().ok().flatten().map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: false,
+    });
+    let known = Known {
+        whose: Whose::Aside,
+        length: rotation.length.max(length_of(tip.ends.get(&rotation.old))),
+        rotation: Some((rotation.inode, rotation.length)),
+    };
+    if judge(&known, seen.as_ref(), Looked::default()) != Judgement::Is(Verdict::Grown) {
+        return Ok(None);
+    }
+    let mut change = Change::bare(archive, session)?;
+    let mut growth = change.growth(rotation.old)?;
+    let before = growth.entries;
+    let (file, begin) = (from(&aside, growth.length())?, growth.bytes);
+    change.read(&mut growth, file).map_err(|error| counted(error, aside.path(), begin))?;
+    let head = change.head(&growth)?;
+    let entries = growth.entries - before;
+    // The branch that stood at the end of the file goes on with it: the one that was left there, or one that somebody made.
+    let rotated = archive.store.operations(session.key, by.alone())?;
+    let moves = rotated.iter().flat_map(|rotated| &rotated.facts.moves);
+    let left: BTreeSet<String> = moves.map(|step| step.branch.to_text()).collect();
+    let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;
+    let branches = change.before.state.branches.iter().filter(|(_, at)| at_end(at));
+    let branch =
+        branches.map(|(name, _)| name).max_by_key(|name| (left.contains(*name), Reverse(*name)));
+    let branch = branch.cloned();
+    if let Some(branch) = &branch {
+        let to = Position { generation: rotation.old, head, horizon: growth.entries };
+        change.set_branch(branch, Some(to));
+    }
+    change.grown(growth);
+    let joined = branch.as_ref().map(|branch| branch_text(branch));
+    change.commit(Command::CatchUp { entries, branch: joined, left: None })?;
+    Ok(Some(Notice::Late { aside: aside.path().to_owned(), entries, branch }))
+}

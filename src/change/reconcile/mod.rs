@@ -1,0 +1,9 @@
+//! Reconciling: before a session is changed, the store and its files are brought to agree.
+
+pub(crate) mod agent_file;
+pub(crate) mod catch_up;
+pub(crate) mod comeback;
+pub(crate) mod shelf;
+
+pub(crate) use catch_up::catch_up_all;
+pub use catch_up::{follow, live_state};

@@ -1,0 +1,63 @@
+//! Put away: an agent moved its file to another of its folders, and the session goes on there.
+//!
+//! Invariant: no file is written, and nothing is taken in: what the agent wrote since is found where its file is now.
+
+use std::path::PathBuf;
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::{draft::Change, goal::reach::again},
+    files::{
+        deletion::{elsewhere, is_gone},
+        judge::Verdict,
+        live_file::LiveFile,
+        sources,
+        states::judged,
+    },
+    model::{Command, Position, Run, State},
+    session::Session,
+};
+
+/// Returns where an agent put the live file of a session, if the file there goes on from what the session has of it and may be the
+/// live one.
+pub(crate) fn place(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    tip: &State,
+) -> Option<PathBuf> {
+    let path = Some(live).filter(|live| live.attached && is_gone(&live.path));
+    let path = path.and_then(|live| elsewhere(archive, session.format, tip, live))?;
+    let agent = session.format.name();
+    let is_agents = archive.writable.agents_file(&archive.disk, agent, &path).is_ok();
+    let is_plain = sources::length(&path).is_ok_and(|length| length.is_some());
+    let held = (tip.generation(), tip.growth());
+    let goes_on =
+        || matches!(judged(archive, session, held, &path), Ok(Verdict::Same | Verdict::Grown));
+    (is_agents && is_plain && goes_on()).then_some(path)
+}
+
+/// Makes the file live to which an agent moved the live one, and returns where it is.
+pub(crate) fn follow(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    tip: &State,
+) -> Result<Option<PathBuf>, SyncError> {
+    let found = place(archive, session, live, tip).zip(tip.position());
+    let Some((path, position)) = found else { return Ok(None) };
+    let mut change = Change::bare(archive, session)?;
+    let place = archive.place_of(&path);
+    let n = match change.held_file(&place) {
+        Some((n, _)) => n,
+        None => change.file(place),
+    };
+    let whole = Position { horizon: tip.growth().map_or(0, Run::end), ..position };
+    let growth = again(&mut change, whole, Some(n))?;
+    let moved = Position { generation: growth.generation, horizon: growth.entries, ..position };
+    change.grown(growth);
+    change.set_branch(tip.current(), Some(moved));
+    change.set_live(Some(n));
+    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+    Ok(Some(path))
+}

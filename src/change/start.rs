@@ -1,0 +1,76 @@
+//! Starting the agent in a session: the command by which it resumes what is shown, and the change that waits for that.
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::reconcile::catch_up::catch_up,
+    files::{
+        deletion::{is_gone, lost_base},
+        live_file::live_file,
+    },
+    model::{EntryNumber, MachineId},
+    report::{Notice, Resume, Waiting},
+    session::{Session, View},
+};
+
+/// Brings the store and the live file of a session to agree, so that its agent resumes what the newest command said.
+pub fn settle(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
+    let _lock = archive.lock()?;
+    catch_up(archive, session)
+}
+
+/// Returns how the agent of a session is started in it, if it would resume the session.
+pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, SyncError> {
+    let state = archive.store.state(session.key)?;
+    let Some(live) = live_file(archive, &state).filter(|live| live.attached) else {
+        return Ok(None);
+    };
+    // What a preview writes is nowhere.
+    if is_gone(&live.path) && !archive.is_preview {
+        return Ok(None);
+    }
+    if lost_base(archive, session, &state)?.is_some() {
+        return Ok(None);
+    }
+    if let Some(at) = state.position()
+        && View::new(archive.store(), session, at, Some(&state.spans)).unresumed()?.is_some()
+    {
+        return Ok(None);
+    }
+    if is_unsaid(archive, session)? {
+        return Ok(None);
+    }
+    let command = session.format.resume(&session.name.id, &live.path);
+    let folder = archive.store.card(session.key)?.folder.map(Into::into);
+    Ok(command.map(|command| Resume { folder, command }))
+}
+
+/// Returns the change that waits, if one does.
+pub fn waiting(archive: &Archive, session: &Session) -> Result<Option<Waiting>, SyncError> {
+    let store = archive.store();
+    let Some(operation) = store.state(session.key)?.waiting else { return Ok(None) };
+    let found = store.operations(session.key, operation.alone())?.pop();
+    let here = archive.here().machine;
+    let waiting = found.and_then(|found| found.facts.request).map(|request| {
+        let is_own = here != MachineId::default() && request.machine == Some(here);
+        Waiting { operation, request, is_own }
+    });
+    Ok(waiting)
+}
+
+/// Returns true if the live file of a session holds no message and its agent resumes no such file.
+pub fn is_unsaid(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
+    let state = archive.store.state(session.key)?;
+    let Some(at) = state.position().filter(|_| state.live.is_some()) else { return Ok(false) };
+    if !session.format.traits().resumes_messages_only {
+        return Ok(false);
+    }
+    let view = View::whole(archive.store(), session, &state, at.generation);
+    // The first message of a file is near its beginning.
+    for entry in view.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())) {
+        let record = view.as_derived(entry)?;
+        if record.kind.is_conversation() && !session.format.is_of_sub_agent(&record) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

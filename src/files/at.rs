@@ -1,0 +1,181 @@
+//! Where a session is before a change: the state from which a verb makes its plan, under the archive's lock.
+//!
+//! Invariant: it reads committed rows only and changes nothing.
+
+use std::path::Path;
+
+use crate::{
+    archive::{Archive, SyncError},
+    files::{
+        live_file::{LiveFile, live_file},
+        occupancy::refuse_if_loaded,
+    },
+    json::Raw,
+    live::{Lock, WritableFile},
+    model::{
+        EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, State,
+        Timestamp,
+    },
+    session::{Growth, Session, SessionError, View, ids},
+    store::{Store, StoreError, whole_lines},
+    wire::{Format, Graph},
+};
+
+/// Where a session is.
+pub(crate) struct Standing<'a> {
+    pub(crate) archive: &'a Archive,
+    pub(crate) name: SessionName,
+    pub(crate) format: &'static dyn Format,
+    /// The session, unless it is about to begin.
+    pub(crate) session: Option<Session>,
+    pub(crate) state: State,
+    /// When the change happens.
+    pub(crate) at: Timestamp,
+}
+
+impl<'a> Standing<'a> {
+    /// Returns the standing of a session that the store does not have.
+    pub(crate) fn nowhere(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+    ) -> Self {
+        Self { at: archive.now(), archive, name, format, session: None, state: State::default() }
+    }
+
+    /// Returns where a session is; a store that a newer program changed is refused.
+    pub(crate) fn of(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
+        let mut standing = Self::nowhere(archive, session.name.clone(), session.format);
+        standing.renew(session.clone())?;
+        Ok(standing)
+    }
+
+    /// Looks again at the session after an operation.
+    pub(crate) fn renew(&mut self, session: Session) -> Result<(), SyncError> {
+        self.state = self.archive.store.state(session.key)?;
+        if let Some(operation) = self.state.unknown {
+            return Err(StoreError::NewerFacts { operation }.into());
+        }
+        self.at = self.at.max(Timestamp(self.state.at().0 + 1));
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.archive.store.as_ref()
+    }
+
+    /// Returns where the current branch is.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.state.position()
+    }
+
+    /// Returns a view of the session as the store holds it.
+    pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
+        let spans = Some(&self.state.spans);
+        self.session.as_ref().map(|session| View::new(self.store(), session, position, spans))
+    }
+
+    /// Returns the entries up to a position's head, as the agent would read them.
+    pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
+        match (position.head, self.view(position)) {
+            (Some(head), Some(view)) => Ok(self.format.path(&view, head, usize::MAX)?.entries),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns where the agent would resume in a generation as the session holds it.
+    pub(crate) fn end_of(&self, generation: GenerationNumber) -> Result<Position, SyncError> {
+        let horizon = self.state.ends.get(&generation).map_or(0, Run::end);
+        let mut position = Position { generation, head: None, horizon };
+        if let Some(view) = self.view(position) {
+            position.head = self.format.head(&view)?;
+        }
+        Ok(position)
+    }
+
+    /// Returns a generation at its end; the current branch's without asking the store for its runs.
+    pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
+        match self.state.ends.get(&generation) {
+            Some(end) => self.grown_to(end),
+            None => Ok(Growth::empty(generation)),
+        }
+    }
+
+    /// Returns a generation as it was when a run ended it.
+    pub(crate) fn grown_to(&self, end: &Run) -> Result<Growth, SyncError> {
+        let last = if end.count > 0 {
+            end.last()
+        } else {
+            let (generation, horizon) = (end.generation, end.end());
+            let view = self.view(Position { generation, head: None, horizon });
+            let last = PlaceNumber::new(horizon).earlier().next_back();
+            last.zip(view).map(|(last, view)| view.at(last)).transpose()?.flatten()
+        };
+        let last = last.map(|n| Ok::<_, SyncError>((n, self.id_of(n)?))).transpose()?;
+        Ok(Growth::at(end, last))
+    }
+
+    /// Returns the id of an entry.
+    pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
+        let missing = || SessionError::NoEntry(entry.to_string());
+        let session = self.session.as_ref().ok_or_else(missing)?;
+        Ok(ids::id_of(self.store(), session, entry)?)
+    }
+
+    /// Returns the line of an entry.
+    pub(crate) fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, SyncError> {
+        let mut line = Vec::new();
+        if let Some(session) = &self.session {
+            whole_lines(self.store(), session.key, &[entry], &mut |_, found| line = found)?;
+        }
+        Ok(line)
+    }
+
+    /// Returns the name of an entry's record.
+    pub(crate) fn record_name(&self, entry: EntryNumber) -> Result<Option<String>, SyncError> {
+        let line = self.line(entry)?;
+        Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
+    }
+
+    /// Returns the live file's number and place.
+    pub(crate) fn live_file(&self) -> Option<LiveFile> {
+        live_file(self.archive, &self.state)
+    }
+
+    /// Returns the agent's own file, if that is the live one.
+    pub(crate) fn attached(&self) -> Option<LiveFile> {
+        self.live_file().filter(|live| live.attached)
+    }
+
+    /// Returns the live file as one that may be written.
+    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
+        self.archive.writable_file(&self.name, live)
+    }
+
+    /// Refuses to write an agent's file of a session that the user's settings leave out: what the agent wrote there since is not
+    /// taken in, and may be what the change is about.
+    pub(crate) fn refuse_if_left_out(&self, path: &Path) -> Result<(), SyncError> {
+        let by = self.archive.exclusion(&self.name, self.format, Some(path));
+        by.map_or(Ok(()), |by| {
+            let session = self.name.id.clone();
+            Err(SyncError::LeftOut { session, path: path.to_owned(), by })
+        })
+    }
+
+    /// Refuses to write an agent's file that the user's settings leave out, or whose session a process has open; and keeps the agent
+    /// from opening it while the answer lives.
+    pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<Option<Lock>, SyncError> {
+        self.refuse_if_left_out(path)?;
+        let session = self.session.as_ref();
+        session.map_or(Ok(None), |session| refuse_if_loaded(self.archive, session, path))
+    }
+
+    /// Refuses to go on if the history of the current branch begins where it cannot be read.
+    pub(crate) fn refuse_without_past(&self) -> Result<(), SyncError> {
+        let found = self.position().and_then(|position| self.view(position));
+        let found = found.map(|view| view.elsewhere()).transpose()?.flatten();
+        found.map_or(Ok(()), |found| Err(SyncError::Unread(found)))
+    }
+}

@@ -1,0 +1,203 @@
+//! A live file next to its store: how it is looked at, compared, and brought to where a rotation leaves it.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{Seek, SeekFrom},
+    os::unix::ffi::OsStrExt,
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    files::{
+        judge::{Known, Seen, Verdict, Whose},
+        live_file::expected,
+        look::{Looking, Trouble},
+        sources,
+    },
+    live::WritableFile,
+    model::{EntryNumber, Rotation, State},
+    session::{Session, graph::content},
+    store::{SessionKey, Sighting},
+};
+
+/// Keeps the sighting of a session's live file, if the store holds all of it: what the agent appended meanwhile is not in there.
+pub(crate) fn saw(
+    archive: &Archive,
+    session: SessionKey,
+    live: &WritableFile,
+) -> Result<(), SyncError> {
+    let held = expected(&archive.store.state(session)?);
+    let meta = live.open().and_then(|file| file.metadata()).map_err(SyncError::at(live.path()))?;
+    if meta.len() != held {
+        return Ok(());
+    }
+    keep_sightings(archive, &[sources::sighting(live.path(), &meta)])
+}
+
+/// Keeps the sighting of a file of which all is in the store.
+pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncError> {
+    let meta = file.open().and_then(|file| file.metadata()).map_err(SyncError::at(file.path()))?;
+    keep_sightings(archive, &[sources::sighting(file.path(), &meta)])
+}
+
+/// Keeps the sightings of files whose whole content is in the store.
+pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Result<(), SyncError> {
+    let mut writing = archive.store.begin()?;
+    writing.sight(sightings)?;
+    writing.commit()?;
+    Ok(())
+}
+
+/// Returns the rotation that the newest operation asks for, whether it was carried out or not.
+pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
+    let (operation, rotation) = tip.rotations.last()?;
+    (tip.newest?.n == *operation).then_some(rotation)
+}
+
+/// Returns the rotation that may not have been carried out: the live file has the inode of the one to set aside, and no
+/// other file has that one's new name. The inode alone may have been given to a new file.
+fn open_rotation<'a>(
+    live: &WritableFile,
+    tip: &'a State,
+    seen: Option<&Seen>,
+) -> Result<Option<&'a Rotation>, SyncError> {
+    let is_old = |rotation: &&Rotation| seen.is_some_and(|seen| seen.inode == rotation.inode);
+    let Some(rotation) = newest_rotation(tip).filter(is_old) else { return Ok(None) };
+    let aside = aside_of(live, rotation)?;
+    let found = aside.look().map_err(SyncError::at(aside.path()))?;
+    Ok(found.is_none_or(|found| found.inode == rotation.inode).then_some(rotation))
+}
+
+/// Returns whether the newest rotation was cut short where the old file has only its new name, and the successor waits.
+pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool, SyncError> {
+    let Some(rotation) = newest_rotation(tip) else { return Ok(false) };
+    let inode = |file: &WritableFile| -> Result<Option<u64>, SyncError> {
+        Ok(file.look().map_err(SyncError::at(file.path()))?.map(|seen| seen.inode))
+    };
+    Ok(inode(&live.successor())?.is_some()
+        && inode(&aside_of(live, rotation)?)? == Some(rotation.inode))
+}
+
+/// Judges the live file.
+pub(crate) fn verdict(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    tip: &State,
+    (whose, seen): (Whose, Option<&Seen>),
+) -> Result<Verdict, SyncError> {
+    let rotation = open_rotation(live, tip, seen)?;
+    let known = Known {
+        whose,
+        length: expected(tip),
+        rotation: rotation.map(|rotation| (rotation.inode, rotation.length)),
+    };
+    let looking = Looking {
+        store: archive.store.as_ref(),
+        session,
+        generation: tip.generation(),
+        end: tip.growth(),
+        rotation,
+        open: &|offset| {
+            let mut file = live.open()?;
+            file.seek(SeekFrom::Start(offset))?;
+            Ok(Box::new(file))
+        },
+    };
+    looking.verdict(&known, seen).map_err(|trouble| match trouble {
+        Trouble::File(source) => SyncError::at(live.path())(source),
+        Trouble::Session(error) => error.into(),
+    })
+}
+
+/// Opens a live file at an offset.
+pub(crate) fn from(live: &WritableFile, offset: u64) -> Result<File, SyncError> {
+    let at = |mut file: File| file.seek(SeekFrom::Start(offset)).map(|_| file);
+    live.open().and_then(at).map_err(SyncError::at(live.path()))
+}
+
+/// Writes the current state under the temporary name.
+pub(crate) fn write_fresh(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    tip: &State,
+) -> Result<(), SyncError> {
+    let io = SyncError::at(live.path());
+    let mut fresh = live.fresh().map_err(io)?;
+    let generation = tip.generation();
+    let runs = archive.store.runs(session.key, generation, 0)?;
+    content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+    fresh.finish(tip.at()).map_err(io)
+}
+
+/// Carries out the rotation that the newest operation asks for.
+pub(crate) fn finish_rotation(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    tip: &State,
+) -> Result<(), SyncError> {
+    let Some(rotation) = newest_rotation(tip) else { return Ok(()) };
+    let aside = aside_of(live, rotation)?;
+    write_fresh(archive, session, live, tip)?;
+    live.exchange(&aside).map_err(SyncError::at(live.path()))
+}
+
+/// Returns the file that a rotation set aside; its name is a fact of the store.
+pub(crate) fn aside_of(
+    live: &WritableFile,
+    rotation: &Rotation,
+) -> Result<WritableFile, SyncError> {
+    live.sibling(OsStr::from_bytes(&rotation.aside)).map_err(SyncError::at(live.path()))
+}
+
+pub(crate) fn is_subsequence(wanted: &[EntryNumber], found: &[EntryNumber]) -> bool {
+    let mut found = found.iter();
+    wanted.iter().all(|entry| found.any(|other| other == entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write as _};
+
+    use super::*;
+    use crate::{archive::Machine, files::live_file::live_file, intake::import, store::Access};
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "an agent writes its own file")]
+    fn what_the_agent_appends_behind_a_commit_is_not_taken_for_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sessions, file) = (folder.path().join("s"), folder.path().join("s/s.jsonl"));
+        let line = |n: u32| {
+            format!(
+                r#"{{"type":"user","uuid":"u{n}","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:0{n}.000Z","cwd":"/w","version":"2.1.0","message":{{"role":"user","content":"{n}"}}}}"#
+            ) + "\n"
+        };
+        fs::create_dir(&sessions).unwrap();
+        fs::write(&file, line(1)).unwrap();
+        let store = folder.path().join("store");
+        let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        let folders = [sessions];
+        archive.writable.file(file.canonicalize().unwrap());
+        import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+        let session = archive.every().unwrap().remove(0);
+        let state = archive.store.state(session.key).unwrap();
+        let live = live_file(&archive, &state).unwrap();
+        let target = archive.writable_file(&session.name, &live).unwrap();
+        let place = target.path().as_os_str().as_bytes().to_vec();
+        let vouched = || archive.store.sighting(&place).unwrap();
+        saw(&archive, session.key, &target).unwrap();
+        let seen = vouched();
+        fs::File::options()
+            .append(true)
+            .open(&file)
+            .unwrap()
+            .write_all(line(2).as_bytes())
+            .unwrap();
+        saw(&archive, session.key, &target).unwrap();
+        assert_eq!(vouched(), seen);
+        assert_eq!(import(&mut archive, &folders, &folders, &mut |_| ()).unwrap().entries, 1);
+    }
+}

@@ -1,0 +1,26 @@
+//! Session files on the disk, as an archive knows them: found, identified, compared with what a session has of them.
+//!
+//! Invariant: nothing here changes a session, and only `file` and `live_file` lead to what may be written.
+
+pub(crate) mod at;
+pub(crate) mod deletion;
+pub(crate) mod file;
+pub(crate) mod judge;
+pub(crate) mod live_file;
+pub(crate) mod look;
+pub(crate) mod mover;
+pub(crate) mod numbers;
+pub(crate) mod occupancy;
+pub(crate) mod rotations;
+pub(crate) mod scan;
+pub(crate) mod siblings;
+pub(crate) mod sources;
+pub(crate) mod states;
+
+pub(crate) use deletion::missing;
+pub(crate) use live_file::{mark, may_be_behind};
+pub use occupancy::open_in;
+pub use rotations::rotations;
+pub(crate) use sources::cover_packed;
+pub use sources::{Source, file_of_session, sources};
+pub use states::generations;

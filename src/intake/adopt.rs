@@ -1,0 +1,187 @@
+//! Adopting: where the history of a session begins in another session's file, that part of the file becomes the session's too.
+//!
+//! ```text
+//! parent   a b c d e         fork   (the parent's file, up to c) x y
+//!                            its files: bases/<name of the parent's file>   a b c
+//!                                       its own                             x y
+//! ```
+//!
+//! Equal lines are stored once. The part never grows, so it has a name below the store's folder, where no file is.
+//!
+//! Invariant: no more of another session's file is taken in than the history goes on from, and nothing of a session that the
+//! user's settings leave out.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io::{self, Read},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::draft::Change,
+    files::{
+        siblings::{self, Shelved},
+        sources,
+    },
+    json::Raw,
+    model::{FileNumber, GenerationNumber, Place, SessionName, State},
+    session::{
+        Session,
+        graph::{
+            beginning::{BASES, FOLLOWED},
+            content,
+        },
+    },
+    wire::{Base, Format, jsonl::Reader},
+};
+
+/// The beginning of another session's file.
+struct Part {
+    /// The file's name.
+    name: String,
+    /// How many bytes of it belong to the history.
+    bytes: u64,
+    lies: Lies,
+}
+
+/// Where the content of a part is.
+enum Lies {
+    /// In a file.
+    File(PathBuf),
+    /// In the store.
+    Held(Vec<u8>),
+}
+
+impl Part {
+    /// Opens what there is of it.
+    fn open(&self) -> Result<impl Read, SyncError> {
+        let stream: Box<dyn Read + '_> = match &self.lies {
+            Lies::File(path) => sources::open(path, 0).map_err(SyncError::at(path))?,
+            Lies::Held(bytes) => Box::new(bytes.as_slice()),
+        };
+        Ok(stream.take(self.bytes))
+    }
+
+    /// Returns how many bytes there are of it: a history may name more than the file has.
+    fn length(&self) -> Result<u64, SyncError> {
+        let copied = io::copy(&mut self.open()?, &mut io::sink());
+        copied.map_err(SyncError::at(Path::new(&self.name)))
+    }
+}
+
+/// Takes in the parts of other sessions' files from which a file of a session goes on; returns whether there was any new.
+pub(crate) fn adopt(
+    change: &mut Change<'_>,
+    file: &Path,
+    shelved: &mut Shelved,
+) -> Result<bool, SyncError> {
+    let before = &change.before;
+    let parts = parts(before.archive, before.format, &before.name, file, shelved)?;
+    let mut is_new = false;
+    for part in parts {
+        let place = Place::Store(Path::new(BASES).join(&part.name).as_os_str().as_bytes().into());
+        let known = change.held_file(&place);
+        if let Some((_, held)) = known
+            && (held >= part.bytes || held >= part.length()?)
+        {
+            continue;
+        }
+        let n = known.map_or_else(|| change.file(place), |(n, _)| n);
+        let mut growth = change.generation(Some(n));
+        change.read(&mut growth, part.open()?)?;
+        change.grown(growth);
+        is_new = true;
+    }
+    Ok(is_new)
+}
+
+/// Returns the parts of other sessions' files that lead to a file, the first one first, as far as they are found: on the
+/// agent's shelves, or else in the store.
+fn parts(
+    archive: &Archive,
+    format: &dyn Format,
+    session: &SessionName,
+    file: &Path,
+    shelved: &mut Shelved,
+) -> Result<Vec<Part>, SyncError> {
+    let Some(mut wanted) = siblings::base(format, file) else { return Ok(Vec::new()) };
+    let mut parts = Vec::new();
+    let mut met: BTreeSet<String> =
+        siblings::name(format, file).map(|own| own.id).into_iter().collect();
+    let mut holders = vec![session.id.clone()];
+    while met.len() < FOLLOWED && met.insert(wanted.file.clone()) {
+        let Some(bytes) = wanted.bytes else { break };
+        holders.extend(wanted.session.clone());
+        holders.push(wanted.file.clone());
+        let found = shelved.find(format, file, &wanted.file);
+        let found = found.filter(|(name, path)| {
+            let owner = SessionName { format: format.name().to_owned(), id: name.session.clone() };
+            owner == *session || archive.exclusion(&owner, format, Some(path)).is_none()
+        });
+        let (owner, part, next) = if let Some((name, path)) = found {
+            let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
+            let part = Part { name: file, bytes, lies: Lies::File(path.clone()) };
+            (name.session.clone(), part, siblings::base(format, path))
+        } else {
+            let Some((owner, name, held)) = held(archive, format, &holders, &wanted)? else {
+                break;
+            };
+            let next = base_of(format, &held);
+            (owner, Part { name, bytes, lies: Lies::Held(held) }, next)
+        };
+        holders.push(owner.clone());
+        if owner != session.id {
+            parts.push(part);
+        }
+        let Some(next) = next else { break };
+        wanted = next;
+    }
+    parts.reverse();
+    Ok(parts)
+}
+
+/// Returns whose file is wanted, its name, and the wanted part of its content, if one of these sessions holds it.
+fn held(
+    archive: &Archive,
+    format: &dyn Format,
+    holders: &[String],
+    wanted: &Base,
+) -> Result<Option<(String, String, Vec<u8>)>, SyncError> {
+    let store = archive.store.as_ref();
+    for id in holders.iter().rev() {
+        let name = SessionName { format: format.name().to_owned(), id: id.clone() };
+        let Some(session) = Session::find(store, &name)? else { continue };
+        let state = store.state(session.key)?;
+        for (n, place) in FileNumber::FIRST.onwards().zip(&state.files) {
+            let Some(file) = place.name() else { continue };
+            let Some(named) = format.file_name(file).filter(|name| name.id == wanted.file) else {
+                continue;
+            };
+            let Some(generation) = newest(&state, n) else { continue };
+            let runs = store.runs(session.key, generation, 0)?;
+            let mut bytes = content::bytes(store, &session, &runs)?;
+            bytes.truncate(wanted.bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
+            return Ok(Some((named.session, file.to_owned(), bytes)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the newest generation of a file.
+fn newest(state: &State, file: FileNumber) -> Option<GenerationNumber> {
+    let generations = state.generations.iter().map(|(_, generation)| generation);
+    generations
+        .filter(|generation| generation.file == Some(file))
+        .map(|generation| generation.n)
+        .max()
+}
+
+/// Returns where the history of a content begins, if that is another file.
+fn base_of(format: &dyn Format, content: &[u8]) -> Option<Base> {
+    let mut reader = Reader::new(content);
+    let first = reader.next_line().ok()??;
+    format.base(Raw::object(first.line.bytes)?)
+}

@@ -1,0 +1,505 @@
+//! Taking in files: a session file as it is becomes, or goes on in, a session of an archive.
+//!
+//! Each path is a file of its session, and each state of it a generation: one that only grew stays in its generation, any
+//! other state begins a new one. `main` is where the agent would resume in the file with the newest records.
+//!
+//! Invariant: a file is never written, and an unchanged one adds nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use crate::{
+    archive::{Archive, Skipped, SyncError, Why, skip::Failed},
+    change::{
+        draft::{
+            Change,
+            batch::{Joint, Together},
+        },
+        reconcile::{agent_file, catch_up},
+    },
+    files::{
+        Source,
+        deletion::{self, is_gone},
+        file,
+        live_file::LiveFile,
+        scan::Ahead,
+        siblings::{self, Shelved},
+        sources::{self, Known, Met},
+        states::States,
+    },
+    intake::{
+        news::{gather, meet, with_states},
+        session::take_in,
+        titles::Lists,
+    },
+    live,
+    model::{SessionName, Tie, TieKind},
+    report::{Imported, Notice, Quirk, Summary},
+    session::{Session, View},
+    store::{SessionKey, Sighting, StoreError},
+};
+
+/// How many bytes of new sessions are gathered before they are made durable together.
+const BATCH: u64 = 96 << 20;
+/// How many nanoseconds a day has.
+const DAY: i64 = 86_400_000_000_000;
+
+/// A step of an import, as it is reported.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A file is read.
+    Reading {
+        /// The file.
+        path: &'a Path,
+        /// How many files are done.
+        done: u64,
+        /// How many files there are.
+        total: u64,
+        /// How many bytes were read in so far.
+        bytes: u64,
+        /// How many bytes the files have that were never read before.
+        of: u64,
+    },
+    /// A file or a folder is left out.
+    Skipped(Skipped),
+    /// A session was changed.
+    Imported(Imported),
+    /// Somebody deleted the agent's file of a session.
+    Gone {
+        /// The session.
+        session: Session,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
+/// live files that somebody deleted there are recorded as deleted.
+///
+/// A file that cannot be read is reported and left out, and so are those of a session that is damaged; only a failure of the store
+/// ends the import.
+pub fn import(
+    archive: &mut Archive,
+    paths: &[PathBuf],
+    attach: &[PathBuf],
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, SyncError> {
+    // An agent's folder that no longer exists holds nothing to read; what it held is known to be deleted.
+    let is_meant = |path: &&PathBuf| !(attach.contains(path) && is_gone(path));
+    let there: Vec<PathBuf> = paths.iter().filter(is_meant).cloned().collect();
+    let attach = real(attach);
+    let mut shelved = Shelved::default();
+    let met = meet(archive, &there, &mut shelved);
+    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    let paths = real(paths);
+    let is_meant = |file: &Path| {
+        let all = [paths.as_slice(), &attach];
+        all.iter().all(|all| all.iter().any(|path| file.starts_with(path)))
+    };
+    for session in archive.every()? {
+        note_loss(archive, session, &is_meant, (&mut summary, report))?;
+    }
+    Ok(summary)
+}
+
+/// Takes in session files that were met in the folders `attach` and have changed since, by their real paths, as
+/// [`import`] would; live files among those that are gone are known to be.
+pub fn import_changed(
+    archive: &mut Archive,
+    (changed, gone): (&[PathBuf], &[PathBuf]),
+    attach: &[PathBuf],
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, SyncError> {
+    let attach = real(attach);
+    let mut shelved = Shelved::default();
+    let met = with_states(changed, &mut shelved).into_iter().filter_map(Met::there).collect();
+    let met = sources::with_keepers(met);
+    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    for path in gone {
+        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
+            let session = Session::from_store(key, name)?;
+            note_loss(archive, session, &|file| file == path, (&mut summary, report))?;
+        }
+    }
+    Ok(summary)
+}
+
+/// Returns the session files at and below these paths that bring an archive anything, and how many bring nothing; nothing is
+/// written. Those whose content the archive has are taken in where nobody sees it, which tells.
+pub fn news(
+    archive: Archive,
+    paths: &[PathBuf],
+    attach: &[PathBuf],
+    report: &mut dyn FnMut(Skipped),
+) -> Result<(Vec<Source>, u64), SyncError> {
+    let archive = archive.preview()?;
+    let (attach, mut shelved) = (real(attach), Shelved::default());
+    let met = meet(&archive, paths, &mut shelved);
+    let (mut summary, mut lists) = (Summary::default(), Lists::default());
+    let mut sightings = Vec::new();
+    let mut groups = gather(&archive, met, (&mut summary, &mut lists, &mut sightings), report)?;
+    let is_known = |group: &Vec<Source>| group.iter().all(|source| source.known == Known::All);
+    let known: Vec<_> = groups.iter().filter(|group| is_known(group)).cloned().collect();
+    let mut changed = BTreeMap::new();
+    let mut step = |step: Step<'_>| match step {
+        Step::Skipped(skipped) => report(skipped),
+        Step::Imported(it) => _ = changed.insert(it.session.name, it.files),
+        Step::Reading { .. } | Step::Gone { .. } => {}
+    };
+    let taking = Taking::new(&archive, (&attach, shelved), &known, summary, &mut step);
+    let mut unchanged = taking.all(known, None)?.unchanged;
+    groups.retain(|group| {
+        let known = group.first().filter(|_| is_known(group));
+        let files = known.and_then(|source| changed.get(&source.session));
+        // What is listed is not counted as well.
+        let counted = files.map_or(0, |files| (group.len() as u64).saturating_sub(*files));
+        unchanged = unchanged.saturating_sub(counted);
+        known.is_none() || files.is_some()
+    });
+    Ok((groups.concat(), unchanged))
+}
+
+/// Takes in files that were met.
+fn take(
+    archive: &Archive,
+    met: Vec<Met>,
+    (attach, shelved): (&[PathBuf], Shelved),
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, SyncError> {
+    let mut summary = Summary::default();
+    let mut lists = Lists::default();
+    let mut left_out = |skipped| report(Step::Skipped(skipped));
+    let mut sightings = Vec::new();
+    let mut groups =
+        gather(archive, met, (&mut summary, &mut lists, &mut sightings), &mut left_out)?;
+    for group in &mut groups {
+        // Rotated files first, the oldest of them first; others as they were begun.
+        group.sort_by_cached_key(|source| {
+            let begun = siblings::name(source.format, &source.path);
+            (source.rotation().is_none(), source.rotation(), begun)
+        });
+    }
+    // What was worked on in one day comes to lie together, where who reads the newest sessions first finds it. The sessions
+    // of a day stay as they were met, folder by folder: those of a project share most.
+    let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
+    groups.sort_by_cached_key(|group| group.iter().map(day).max());
+    let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
+    let new = new.map(|source| (source.path.clone(), source.format)).collect();
+    let mut taking = Taking::new(archive, (attach, shelved), &groups, summary, report);
+    taking.sightings = sightings;
+    let summary = thread::scope(|scope| {
+        let ahead = Ahead::begin(scope, new);
+        taking.all(groups, Some(&ahead))
+    })?;
+    lists.keep(archive)?;
+    Ok(summary)
+}
+
+/// Returns these paths without links, also of folders that no longer exist.
+fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().filter_map(|path| live::real(path).ok()).collect()
+}
+
+/// Keeps as a fact that somebody deleted the agent's file of a session, or one from which that goes on, if it is one that is
+/// meant.
+fn note_loss(
+    archive: &Archive,
+    session: Session,
+    is_meant: &dyn Fn(&Path) -> bool,
+    (summary, report): (&mut Summary, &mut dyn FnMut(Step<'_>)),
+) -> Result<(), SyncError> {
+    let look = || {
+        let state = match archive.store.state(session.key) {
+            // Nothing of it is wanted here, and verify tells of it.
+            Err(StoreError::Corrupt { .. }) => return Ok(None),
+            state => state?,
+        };
+        let lost = deletion::lost(archive, &session, &state)?;
+        let is_news = |live: &LiveFile| {
+            is_meant(&live.path) && (state.live == Some(live.n) || !state.gone.contains(&live.n))
+        };
+        Ok::<_, SyncError>(lost.filter(is_news).map(|live| (live, state)))
+    };
+    if look()?.is_none() {
+        return Ok(());
+    }
+    let _lock = archive.lock()?;
+    // Another program may have put it back, or noted it, before the lock was free.
+    let Some((live, state)) = look()? else { return Ok(()) };
+    let noted = if state.live == Some(live.n) {
+        catch_up::catch_up(archive, &session)
+    } else {
+        agent_file::record_loss(archive, &session, &live, &state).map(|notice| vec![notice])
+    };
+    match noted {
+        Err(error) if error.is_damage() || matches!(error, SyncError::Uncaught { .. }) => {
+            let (path, why) = (live.path, Why::Denied(Box::new(error)));
+            summary.leave_out(&path, &why)?;
+            report(Step::Skipped(Skipped { path, why, asked: true }));
+        }
+        notices => {
+            if notices?.iter().any(|notice| matches!(notice, Notice::Gone { .. })) {
+                summary.gone += 1;
+                report(Step::Gone { session, path: live.path });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sessions while they are taken in, new ones and those that grew many in a transaction.
+struct Taking<'a> {
+    archive: &'a Archive,
+    /// The folders whose files become live files.
+    attach: &'a [PathBuf],
+    shelved: Shelved,
+    report: &'a mut dyn FnMut(Step<'_>),
+    summary: Summary,
+    total: u64,
+    /// How many bytes the new files have.
+    of: u64,
+    done: u64,
+    sightings: Vec<Sighting>,
+    /// The sessions of several files that were changed, whose forks may lack a part of them.
+    changed: Vec<SessionName>,
+    /// The sessions that are counted: a fork may be taken in once more when its parent is.
+    counted: BTreeSet<SessionKey>,
+    /// The sessions in the open transaction, to be reported once it is durable.
+    gathered: Vec<Imported>,
+    open: Together<'a>,
+}
+
+impl<'a> Taking<'a> {
+    fn new(
+        archive: &'a Archive,
+        (attach, shelved): (&'a [PathBuf], Shelved),
+        groups: &[Vec<Source>],
+        summary: Summary,
+        report: &'a mut dyn FnMut(Step<'_>),
+    ) -> Self {
+        let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
+        Self {
+            archive,
+            attach,
+            shelved,
+            report,
+            summary,
+            total: groups.iter().map(|group| group.len() as u64).sum(),
+            of: new.map(|source| source.bytes).sum(),
+            done: 0,
+            sightings: Vec::new(),
+            changed: Vec::new(),
+            counted: BTreeSet::new(),
+            gathered: Vec::new(),
+            open: Together::new(archive),
+        }
+    }
+
+    fn all(
+        mut self,
+        groups: Vec<Vec<Source>>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Summary, SyncError> {
+        let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
+        let taken = taken.and_then(|()| self.forks());
+        // Whole sessions are kept, whatever came after them; a failure has taken the rest of its transaction back.
+        let settled = self.end_transaction();
+        taken.and(settled)?;
+        Ok(self.summary)
+    }
+
+    /// Takes in the files of a session; one that cannot be read is left out.
+    fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), SyncError> {
+        let mut is_apart = false;
+        while let Some(first) = group.first().cloned() {
+            let grown = if is_apart { None } else { self.prepare(&group)? };
+            is_apart = grown.is_some();
+            let (done, total, of, read) = (self.done, self.total, self.of, self.summary.bytes);
+            let report = &mut *self.report;
+            let mut before =
+                |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n, of });
+            let gathers = self.open.is_open();
+            let joint = match grown {
+                Some((session, notices)) => {
+                    let mut change = Change::also(self.archive, &session, &mut self.open)?;
+                    change.notices = notices;
+                    Joint::Grown(Box::new(change))
+                }
+                None if gathers => Joint::New(&mut self.open),
+                None => Joint::Alone,
+            };
+            let folders = (self.attach, &mut self.shelved, &mut self.sightings);
+            match take_in(self.archive, &group, folders, ahead, joint, &mut before) {
+                Ok(imported) => {
+                    let changed = imported.as_ref().map_or(0, |imported| imported.files);
+                    self.summary.unchanged += group.len() as u64 - changed;
+                    self.done += group.len() as u64;
+                    // One that could not be read on is looked at again, for that may pass.
+                    let is_unread = |source: &Source| {
+                        let mut odd = imported.iter().flat_map(|imported| &imported.oddities);
+                        odd.any(|odd| odd.quirk == Quirk::Unreadable && odd.path == source.path)
+                    };
+                    let whole = group.drain(..).filter(|source| !is_unread(source));
+                    self.sightings.extend(whole.map(|source| source.sighting));
+                    if imported.is_some() && siblings::name(first.format, &first.path).is_some() {
+                        self.changed.push(first.session.clone());
+                    }
+                    self.gathered.extend(imported);
+                    let bytes: u64 = self.gathered.iter().map(|imported| imported.bytes).sum();
+                    if !gathers || bytes >= BATCH {
+                        self.end_transaction()?;
+                    }
+                }
+                // Other sessions need nothing of one that is damaged.
+                Err(Failed::Verb(error)) if error.is_damage() && !gathers => {
+                    let whys = iter::once(Why::Denied(Box::new(error)));
+                    let whys = whys.chain(iter::repeat_with(|| Why::Along));
+                    for (source, why) in group.drain(..).zip(whys) {
+                        self.leave_out(source.path, why)?;
+                    }
+                }
+                // What failed is tried again by itself, and reported if it fails again.
+                Err(Failed::Verb(error)) if is_apart => {
+                    self.end_transaction().map_err(|_| error)?;
+                }
+                Err(Failed::Verb(error)) => {
+                    self.open.undo();
+                    self.gathered.clear();
+                    self.sightings.clear();
+                    return Err(error);
+                }
+                // The other files are taken in without it.
+                Err(Failed::File(n, why)) => {
+                    let path = group.remove(n).path;
+                    self.leave_out(path, why)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves out a file that was to be taken in.
+    fn leave_out(&mut self, path: PathBuf, why: Why) -> Result<(), SyncError> {
+        self.done += 1;
+        self.summary.leave_out(&path, &why)?;
+        self.summary.files -= 1;
+        (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
+        Ok(())
+    }
+
+    /// Takes in what the forks lacked of those sessions that were changed.
+    fn forks(&mut self) -> Result<(), SyncError> {
+        while let Some(parent) = self.changed.pop() {
+            self.end_transaction()?;
+            let tie = Tie { kind: TieKind::Fork, other: parent.id };
+            for (key, name) in self.archive.store().tied(&parent.format, &tie, None)? {
+                let session = Session::from_store(key, name)?;
+                let files = match lacking(self.archive, &session) {
+                    // One that is damaged goes on lacking it.
+                    Err(error) if error.is_damage() => continue,
+                    files => files?,
+                };
+                let source = |path: PathBuf| {
+                    let meta = path.metadata().ok()?;
+                    Some(Source::of(path, &meta, session.format, session.name.clone()))
+                };
+                let files = files.into_iter().filter_map(source).filter(|source| {
+                    let Source { session, format, path, .. } = source;
+                    self.archive.exclusion(session, *format, Some(path)).is_none()
+                });
+                // They were not named, and are not counted.
+                let Summary { files: counted, unchanged, .. } = self.summary;
+                let (done, files) = (self.done, files.collect::<Vec<_>>());
+                self.summary.files += files.len() as u64;
+                self.group(files, None)?;
+                self.done = done;
+                (self.summary.files, self.summary.unchanged) = (counted, unchanged);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a new session gathered with others, and imports what its agent appended to one that has only grown, whose notices are
+    /// returned. Any other one is a transaction of its own, because its live file follows.
+    fn prepare(&mut self, group: &[Source]) -> Result<Option<(Session, Vec<Notice>)>, SyncError> {
+        let [first, others @ ..] = group else { return Ok(None) };
+        let has_base = || siblings::base(first.format, &first.path).is_some();
+        let is_grown = first.known == Known::Grown && others.is_empty();
+        let is_new = self.archive.session(&first.session)?.is_none();
+        if (is_new || is_grown && !has_base()) && self.archive.root.is_some() {
+            if !self.open.is_open() {
+                self.open.begin()?;
+            }
+            // Another program may have made it before the lock was ours.
+            match self.archive.session(&first.session)? {
+                None => return Ok(None),
+                Some(session) if is_grown => {
+                    match agent_file::gather(self.archive, &session, &first.path, &mut self.open) {
+                        Ok(Some(notices)) => return Ok(Some((session, notices))),
+                        Ok(None) => {}
+                        // It is tried again by itself.
+                        Err(error) => self.end_transaction().map_err(|_| error)?,
+                    }
+                }
+                Some(_) => {}
+            }
+        } else if is_new {
+            return Ok(None);
+        }
+        self.end_transaction()?;
+        Ok(None)
+    }
+
+    /// Ends the open transaction, if there is one, and reports the sessions that are durable now.
+    fn end_transaction(&mut self) -> Result<(), SyncError> {
+        let settled = self.open.end();
+        if settled.is_err() {
+            self.gathered.clear();
+            self.sightings.clear();
+        }
+        settled?;
+        for imported in self.gathered.drain(..) {
+            self.summary.sessions += u64::from(self.counted.insert(imported.session.key));
+            self.summary.see(&imported);
+            let gone = imported.notices.iter().filter_map(|notice| match notice {
+                Notice::Gone { path, to: None } => Some(path.clone()),
+                _ => None,
+            });
+            let (session, gone) = (imported.session.clone(), gone.collect::<Vec<_>>());
+            (self.report)(Step::Imported(imported));
+            for path in gone {
+                self.summary.gone += 1;
+                (self.report)(Step::Gone { session: session.clone(), path });
+            }
+        }
+        if !self.sightings.is_empty() {
+            file::keep_sightings(self.archive, &self.sightings)?;
+            self.sightings.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Returns the files of a session that lacks a part of its history, in no order.
+fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
+    let state = archive.store().state(session.key)?;
+    let view =
+        state.position().map(|at| View::new(archive.store(), session, at, Some(&state.spans)));
+    let lacks = view.map(|view| view.elsewhere()).transpose()?.flatten().is_some();
+    Ok(if lacks { States::of(archive, &state).paths() } else { Vec::new() })
+}
+
+impl Summary {
+    fn see(&mut self, imported: &Imported) {
+        self.entries += imported.entries;
+        self.sidecars += imported.sidecars;
+        self.bytes += imported.bytes;
+        for oddity in &imported.oddities {
+            *self.oddities.entry(oddity.quirk.kind()).or_default() += oddity.lines;
+        }
+    }
+}

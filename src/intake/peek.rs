@@ -1,0 +1,50 @@
+//! Peeking: a session file is read as it is, into an archive that lasts as long as its value.
+
+use std::path::Path;
+
+use crate::{
+    archive::{Ambient, Archive, SyncError},
+    change::{draft::Change, execute::commit},
+    files::{
+        siblings::{self, Shelved},
+        sources,
+    },
+    intake::adopt::adopt,
+    model::{Command, MAIN, Position},
+    session::Session,
+};
+
+/// Reads a session file into an archive that lasts as long as its value; nothing is written.
+pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), SyncError> {
+    let archive = Archive::in_memory(ambient);
+    let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
+    let mut change = Change::first(&archive, name, format)?;
+    let mut shelved = Shelved::default();
+    let bases = siblings::bases(format, &change.before.name, path, &mut shelved);
+    adopt(&mut change, path, &mut shelved)?;
+    let states = sources::rotations_of(path, format);
+    let is_alone = states.len() == 1;
+    let is_wanted = |file: &Path| is_alone || file.file_name() == path.file_name();
+    let files = bases.iter().map(|base| (base, false));
+    let files: Vec<_> = files.chain(states.iter().map(|file| (file, is_wanted(file)))).collect();
+    for &(file, is_wanted) in &files {
+        let n = change.file(archive.place_of(file));
+        let mut growth = change.generation(Some(n));
+        let stream = sources::open(file, 0).map_err(SyncError::at(file))?;
+        change.read(&mut growth, stream)?;
+        let (generation, horizon) = (growth.generation, growth.entries);
+        change.grown(growth);
+        if let Ok(Some(Ok(bytes))) = sources::container(file) {
+            change.contain(generation, bytes);
+        }
+        if is_wanted {
+            let mut position = Position { generation, head: None, horizon };
+            position.head = change.before.format.head(&change.look(position))?;
+            change.set_branch(MAIN, Some(position));
+        }
+    }
+    change.set_current(MAIN);
+    let command = Command::Import { files: files.len() as u64, part: false };
+    let session = commit(change, command)?.session;
+    Ok((archive, session))
+}

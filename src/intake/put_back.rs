@@ -1,0 +1,170 @@
+//! Putting back: the files of a session that somebody deleted are written again, where the agent reads them.
+//!
+//! Agents delete their old transcripts, and what they keep next to them. The store holds the bytes of each, as the agent left
+//! them last.
+//!
+//! Invariant: nothing that is where a file belongs is written over, and each file is there whole or not at all.
+
+use std::{cmp::Reverse, collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::{draft::listing, reconcile::catch_up},
+    files::{
+        at::Standing,
+        deletion::{elsewhere, is_gone, lost, newest, used},
+        live_file::LiveFile,
+        occupancy::refuse_if_loaded,
+        siblings, sources, states,
+    },
+    intake::sidecars::{self, Kept, is_same},
+    live::{Denied, Fresh, WritableFile},
+    model::{GenerationNumber, Place, State, Timestamp},
+    report::Sidecars,
+    session::{Session, graph::content},
+};
+
+/// Files that were put back.
+#[derive(Default)]
+pub(crate) struct PutBack {
+    /// Those that were written, the one that the agent reads last.
+    pub(crate) files: Vec<PathBuf>,
+    /// Why the agent would not take the session there, if its list lacks the folder.
+    pub(crate) unlisted: Option<SyncError>,
+}
+
+/// Writes the files of a session that no longer exist; none if all are there. The one that the agent reads gets this time, older ones an
+/// earlier one. The caller holds the lock, and attaches the one that the agent reads.
+pub(crate) fn put_back(
+    archive: &Archive,
+    session: &Session,
+    at: Timestamp,
+) -> Result<PutBack, SyncError> {
+    catch_up::catch_up(archive, session)?;
+    let state = archive.store.state(session.key)?;
+    let mut done = PutBack::default();
+    let Some(wanted) = lost(archive, session, &state)? else { return Ok(done) };
+    Standing::of(archive, session)?.refuse_if_left_out(&wanted.path)?;
+    let mut files = Vec::new();
+    let mut names = BTreeSet::new();
+    for (n, generation) in newest(&state).rev() {
+        let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)));
+        let Some(path) = place.and_then(|place| archive.path_of(place)) else { continue };
+        // Of one that was moved only the newest place counts.
+        let is_newest = names.insert(path.file_name().map(OsStr::to_owned));
+        // What an agent keeps in several files goes on from the older ones.
+        let is_part = siblings::name(session.format, &path).is_some()
+            || sources::rotation(&path, session.format).is_some();
+        let file = LiveFile { n, path, attached: true };
+        let is_lost = || elsewhere(archive, session.format, &state, &file).is_none();
+        if is_gone(&file.path) && (n == wanted.n || is_part && is_newest && is_lost()) {
+            files.push((n == wanted.n, file, generation));
+        }
+    }
+    files.reverse();
+    files.sort_by_key(|(is_wanted, ..)| *is_wanted);
+    for (_, file, _) in &files {
+        // Who has the deleted one open would go on writing there.
+        refuse_if_loaded(archive, session, &file.path)?;
+    }
+    let mut earlier = i64::try_from(files.len()).unwrap_or_default();
+    for (_, file, generation) in files {
+        earlier -= 1;
+        let at = Timestamp(at.0 - earlier);
+        let target = target(archive, session, &file)?;
+        // Before the file is there, for its agent may begin meanwhile.
+        match listing::finish(archive, session.format, &session.name, &target, archive.now()) {
+            Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
+            listed => listed?,
+        }
+        write(archive, session, &state, &target, at, generation)?;
+        done.files.push(file.path);
+    }
+    Ok(done)
+}
+
+/// Writes the sidecars of a session that no longer exist, also where its own files are there. The caller holds the lock.
+pub(crate) fn put_sidecars_back(
+    archive: &Archive,
+    session: &Session,
+    mut at: Timestamp,
+) -> Result<Sidecars, SyncError> {
+    let state = archive.store.state(session.key)?;
+    let mut all = Sidecars::default();
+    let mut kept = sidecars::kept(archive, session, &state);
+    kept.sort_by_cached_key(|kept| Reverse(used(archive, &kept.path).ok().flatten()));
+    for kept in kept {
+        if is_gone(&kept.path) {
+            let bytes = kept.bytes(archive, session)?;
+            let Kept { path, sidecar, .. } = kept;
+            at.0 -= 1;
+            let file = LiveFile { n: sidecar.file, path, attached: true };
+            install(&target(archive, session, &file)?, at, |fresh| {
+                fresh.write(&bytes).map_err(SyncError::at(&file.path))
+            })?;
+            all.written.push(file.path);
+        } else if !is_same(&kept.path, &kept.sidecar) {
+            all.others.push(kept.path);
+        }
+    }
+    Ok(all)
+}
+
+/// Writes a file as it was in a generation.
+fn write(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    target: &WritableFile,
+    at: Timestamp,
+    generation: GenerationNumber,
+) -> Result<(), SyncError> {
+    install(target, at, |fresh| {
+        if let Some((operation, n, _)) = states::container(state, generation) {
+            fresh
+                .write(&archive.store.kept(session.key, operation, n)?)
+                .map_err(SyncError::at(target.path()))?;
+        } else {
+            let runs = archive.store.runs(session.key, generation, 0)?;
+            content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+        }
+        Ok(())
+    })
+}
+
+/// Returns a file that no longer exists as one that may be written; its folder is made.
+fn target(
+    archive: &Archive,
+    session: &Session,
+    file: &LiveFile,
+) -> Result<WritableFile, SyncError> {
+    // Who reads that it is outside could point at a file that is there; this one no longer exists.
+    let gone = |error| match error {
+        SyncError::Denied { session, path, why: Denied::Outside } => {
+            SyncError::Denied { session, path, why: Denied::Gone }
+        }
+        error => error,
+    };
+    archive
+        .writable
+        .make_folder(&session.name.format, &file.path)
+        .map_err(|why| gone(SyncError::denied(&session.name, &file.path, why)))?;
+    archive.writable_file(&session.name, file).map_err(gone)
+}
+
+/// Puts a file that no longer exists into its place, whole, unless something is there meanwhile.
+fn install(
+    target: &WritableFile,
+    at: Timestamp,
+    fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
+) -> Result<(), SyncError> {
+    let io = SyncError::at(target.path());
+    let mut fresh = target.fresh().map_err(io)?;
+    fill(&mut fresh)?;
+    fresh.finish(at).map_err(io)?;
+    if target.install_new().map_err(io)? {
+        Ok(())
+    } else {
+        Err(io(ErrorKind::AlreadyExists.into()))
+    }
+}

@@ -1,0 +1,412 @@
+//! Mending: what a damaged store still holds goes into a fresh one, which the files of its sessions complete; then the two
+//! change places.
+//!
+//! ```text
+//! salvage   mending/store.db      what can be read of the damaged one
+//! fill      lines and kept files that are lost, from every file in which a session was ever met
+//! derive    the rows that are functions of facts and bytes
+//! change    damaged-1/store.db    the damaged one is linked there, with its log and its witness
+//!           store.db              the fresh one is renamed over it
+//! ```
+//!
+//! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
+
+pub(crate) mod take_back;
+
+pub(crate) use take_back::{strays, take_back};
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    archive::{
+        Here, NoPlace, SyncError,
+        lock::{self, Waiting},
+        old_store::{clear, remove, remove_file, set_aside},
+        rebuild::rebuild_all,
+    },
+    disk::{self, Disk, Kernel},
+    files::sources,
+    live::{self, Writable},
+    model::{
+        DATABASE, EntryId, LOG, LineId, MENDING, SHARED, STRAYS, SessionName, TRANSCRIPTS, WITNESS,
+        damaged_folder,
+    },
+    report::Refilled,
+    settings::Exclude,
+    store::{self, Access, Loss, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
+    wire::jsonl::Reader,
+};
+
+/// The files of a store's database; the first one is the database itself.
+const FILES: [&str; 3] = [DATABASE, LOG, WITNESS];
+/// The longest file that may have been kept whole.
+const KEPT: u64 = 1 << 30;
+/// How many of the links of lost lines are tried with each line of a file.
+const LINKS: usize = 64;
+
+/// Returns whether an error says that a store is too damaged to be opened.
+pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
+    match error {
+        StoreError::Corrupt { .. } | StoreError::Forgotten { .. } => true,
+        // None at all, next to the witness of one.
+        StoreError::Absent { .. } => store::is_witnessed(&root.join(DATABASE)),
+        _ => false,
+    }
+}
+
+/// Keeps other programs from changing the archive in a folder while the answer lives.
+pub(crate) fn lock_to_mend(root: &Path) -> Result<File, SyncError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    lock::lock(&disk, root, &Waiting::default())
+}
+
+/// Takes back what a mending that was cut short left behind.
+pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
+    let _lock = lock_to_mend(root)?;
+    put_back(root)
+        .and_then(|()| finish(root))
+        .and_then(|()| clear(&root.join(MENDING)))
+        .map_err(SyncError::at(root))
+}
+
+/// What a repair has to know about the agents of this machine.
+#[derive(Debug)]
+pub struct Agents<'a> {
+    /// This machine.
+    pub here: &'a Here,
+    /// The agents' folders.
+    pub folders: &'a [PathBuf],
+    /// The sessions to leave out.
+    pub exclude: Exclude,
+    /// The files that may be written.
+    pub writable: Writable,
+}
+
+/// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
+pub(crate) struct Mending {
+    root: PathBuf,
+    folder: PathBuf,
+    /// The files from which lines came back.
+    pub(crate) refilled: Vec<Refilled>,
+    /// How many operations the damaged store had forgotten, as its witness tells.
+    pub(crate) forgotten: u64,
+    /// What did not come back.
+    pub(crate) lost: Vec<Loss>,
+    /// Whether nothing was found of a store that had something.
+    pub(crate) is_empty: bool,
+    _lock: File,
+}
+
+impl Mending {
+    /// Salvages the damaged store in a folder; agents keep their sessions in others. `each` hears how much of it was read, and of how much.
+    pub(crate) fn begin(
+        root: &Path,
+        lock: File,
+        agents: &Agents<'_>,
+        each: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, SyncError> {
+        has_room(root)?;
+        let folder = root.join(MENDING);
+        DirBuilder::new().mode(0o700).create(&folder).map_err(SyncError::at(&folder))?;
+        let fresh = folder.join(DATABASE);
+        // Dropped where a step fails, it leaves nothing behind.
+        let mut mending = Self {
+            root: root.to_owned(),
+            folder,
+            refilled: Vec::new(),
+            forgotten: 0,
+            lost: Vec::new(),
+            is_empty: false,
+            _lock: lock,
+        };
+        let mut salvage = Salvage::begin(&root.join(DATABASE), &fresh, each)?;
+        let whereabouts = Whereabouts::of(root, agents, &salvage);
+        mending.refilled = fill(&whereabouts, &mut salvage)?;
+        mending.forgotten = salvage.forgotten()?;
+        mending.is_empty = salvage.is_empty();
+        salvage.write_strays(&mending.folder.join(STRAYS))?;
+        mending.lost = salvage.finish()?;
+        let store = SqliteStore::open(&fresh, Access::Write)?;
+        rebuild_all(&store, &mut |_, _| ())?;
+        store.close_log()?;
+        Ok(mending)
+    }
+
+    /// Returns the folder of the fresh store.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Puts the fresh store in place of the damaged one, and returns the folder in which that is kept.
+    pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
+        // Sessions keep their numbers, by which the index knows them, but that of one that is lost may be given again.
+        WordIndex::remove(&self.root)?;
+        change_places(&self.root, &self.folder).map_err(SyncError::at(&self.root))
+    }
+}
+
+impl Drop for Mending {
+    fn drop(&mut self) {
+        // The next one removes it as well.
+        let _ = clear(&self.folder);
+    }
+}
+
+/// Refuses a folder that has no room for a second store.
+fn has_room(root: &Path) -> Result<(), SyncError> {
+    let length = |name| fs::metadata(root.join(name)).map_or(0, |meta| meta.len());
+    let needed = length(DATABASE) + length(LOG);
+    let free = rustix::fs::statvfs(root).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < needed => {
+            let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+            let (needed, free) = (megabytes(needed), megabytes(free));
+            Err(SyncError::NoPlace { path: root.to_owned(), why: NoPlace::Full { needed, free } })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where the files of sessions lie.
+struct Whereabouts<'a> {
+    root: &'a Path,
+    here: &'a Here,
+    /// Those in the agents' folders: what told where a session was met may be lost.
+    met: BTreeMap<SessionName, Vec<PathBuf>>,
+}
+
+impl<'a> Whereabouts<'a> {
+    fn of(root: &'a Path, agents: &Agents<'a>, salvage: &Salvage) -> Self {
+        let mut files = Vec::new();
+        if salvage.wanted().next().is_some() || !salvage.wanted_files().is_empty() {
+            sources::walk(agents.folders, None, &mut |met| {
+                files.extend(met.path().map(Path::to_owned));
+            });
+        }
+        let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        let mut met: BTreeMap<SessionName, Vec<PathBuf>> = BTreeMap::new();
+        for (path, identity) in files.iter().zip(sources::identify_all(&paths)) {
+            if let Ok((_, name)) = identity {
+                met.entry(name).or_default().push(path.clone());
+            }
+        }
+        Self { root, here: agents.here, met }
+    }
+}
+
+/// Looks for what is lost in the files of its sessions: files that were kept whole, and lines.
+fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
+    let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
+    for line in salvage.wanted() {
+        let Sought { left, covered, links } = wanted.entry(line.session).or_default();
+        left.insert(line.id);
+        if let Some(line_id) = line.covered {
+            covered.entry(line_id).or_default().push(line.id);
+        }
+        links.extend(line.link.filter(|_| links.len() < LINKS));
+    }
+    let kept = salvage.wanted_files().iter().map(|file| file.session);
+    let sessions: BTreeSet<SessionKey> = kept.chain(wanted.keys().copied()).collect();
+    let mut refilled = Vec::new();
+    for session in sessions {
+        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
+        for path in files(whereabouts, salvage, session, &name)? {
+            let whole = fill_file(salvage, session, &path)?;
+            let sought = wanted.get_mut(&session).filter(|sought| !sought.left.is_empty());
+            let lines = sought.map_or(Ok(0), |sought| found_in(&path, sought, salvage))?;
+            if whole || lines > 0 {
+                let session = name.id.clone();
+                refilled.push(Refilled { session, path, lines, whole });
+            }
+        }
+    }
+    Ok(refilled)
+}
+
+/// Gives a file back that was kept whole, if it is one that is lost.
+fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<bool, SyncError> {
+    if !salvage.wanted_files().iter().any(|file| file.session == session) {
+        return Ok(false);
+    }
+    // A file that no longer exists or cannot be read holds nothing.
+    let Ok(bytes) = disk::read(path, KEPT) else { return Ok(false) };
+    Ok(salvage.fill_file(&bytes)? > 0)
+}
+
+/// Returns the files in which a session was ever met or is met now, and those that were set aside.
+fn files(
+    whereabouts: &Whereabouts<'_>,
+    salvage: &Salvage,
+    session: SessionKey,
+    name: &SessionName,
+) -> Result<Vec<PathBuf>, SyncError> {
+    let Whereabouts { root, here, met } = whereabouts;
+    let mut paths = Vec::new();
+    for operation in salvage.operations(session)? {
+        let places = operation.facts.files.iter();
+        paths.extend(places.filter_map(|file| here.path_of(Some(*root), &file.place)));
+    }
+    paths.extend(met.get(name).into_iter().flatten().cloned());
+    // Whatever else is in the store's own folder under the session's name.
+    let own = list(&root.join(TRANSCRIPTS));
+    paths.extend(own.into_iter().filter(|path| {
+        path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.id.as_bytes()))
+    }));
+    let beside = paths.iter().flat_map(|path| {
+        let is_of =
+            |other: &PathBuf| live::is_aside(other) && other.file_stem() == path.file_name();
+        path.parent().map(list).unwrap_or_default().into_iter().filter(is_of)
+    });
+    let beside: Vec<PathBuf> = beside.collect();
+    paths.extend(beside);
+    let mut seen = BTreeSet::new();
+    paths.retain(|path| seen.insert(path.clone()) && path.is_file());
+    Ok(paths)
+}
+
+/// Returns what is in a folder, in the order of the names; nothing if it cannot be read.
+fn list(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The lines of a session that are looked for.
+#[derive(Default)]
+struct Sought {
+    /// The ids of their entries.
+    left: BTreeSet<EntryId>,
+    /// Those whose entries have another line in place of the one that came, by that line.
+    covered: BTreeMap<LineId, Vec<EntryId>>,
+    /// The ids of entries that they are linked to.
+    links: BTreeSet<EntryId>,
+}
+
+/// Gives the lines of a file back that are among those that are lost, and returns how many. A file that no longer exists, or cannot be
+/// read on, holds nothing more.
+fn found_in(
+    path: &Path,
+    Sought { left, covered, links }: &mut Sought,
+    salvage: &mut Salvage,
+) -> Result<u64, SyncError> {
+    let Ok(file) = sources::open(path, 0) else { return Ok(0) };
+    let mut reader = Reader::new(file);
+    let mut before: Option<EntryId> = None;
+    let mut lines = 0;
+    while let Ok(Some(located)) = reader.next_line() {
+        let line = LineId::of(located.line.bytes);
+        let named = located.line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
+        let id = EntryId::of(before.filter(|_| !named), line);
+        before = Some(id);
+        // An entry may be linked to another one than the one before it in this file.
+        let elsewhere = links.iter().map(|link| EntryId::of(Some(*link), line));
+        let instead = covered.get(&line).into_iter().flatten().copied();
+        let ids = [id, EntryId::of(None, line)].into_iter().chain(elsewhere).chain(instead);
+        let found: BTreeSet<EntryId> = ids.filter(|id| left.contains(id)).collect();
+        for id in found {
+            let filled = salvage.fill(id, located.line.bytes)? as u64;
+            if filled > 0 {
+                left.remove(&id);
+            }
+            lines += filled;
+        }
+    }
+    Ok(lines)
+}
+
+/// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
+fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
+    let kept = (1..u32::MAX)
+        .map(|n| root.join(damaged_folder(n)))
+        .find(|path| fs::symlink_metadata(path).is_err())
+        .ok_or(ErrorKind::AlreadyExists)?;
+    DirBuilder::new().mode(0o700).create(&kept)?;
+    for name in FILES {
+        match fs::hard_link(root.join(name), kept.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            linked => linked?,
+        }
+    }
+    match fs::rename(mending.join(STRAYS), kept.join(STRAYS)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        renamed => renamed?,
+    }
+    disk::sync_folder(&kept)?;
+    disk::sync_folder(root)?;
+    // A log that stays would be taken for that of the fresh store.
+    for name in [LOG, SHARED] {
+        remove_file(&root.join(name))?;
+    }
+    disk::sync_folder(root)?;
+    fs::rename(mending.join(DATABASE), root.join(DATABASE))?;
+    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            remove_file(&root.join(WITNESS))?;
+        }
+        renamed => renamed?,
+    }
+    disk::sync_folder(root)?;
+    Ok(kept)
+}
+
+/// Gives the damaged store its log back, if the change of places was cut short behind the log. Whoever read the store since then
+/// may have made an empty log; what was written into another one since then is newer than the kept one, which stays where it is.
+fn put_back(root: &Path) -> io::Result<()> {
+    let Some(store) = identity(&root.join(DATABASE))? else { return Ok(()) };
+    for kept in set_aside(root)? {
+        if identity(&kept.join(DATABASE))? != Some(store) {
+            // One that holds nothing yet, or nothing any more.
+            let _ = fs::remove_dir(&kept);
+            continue;
+        }
+        let (log, kept_log) = (root.join(LOG), kept.join(LOG));
+        let known = identity(&kept_log)?;
+        if known.is_some() && known != identity(&log)? {
+            if fs::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+                continue;
+            }
+            // An index of the empty log would hide what is in the other one.
+            remove_file(&root.join(SHARED))?;
+            fs::rename(&kept_log, &log)?;
+            disk::sync_folder(root)?;
+        }
+        // The store's second name goes last: by it the folder is known.
+        for name in [LOG, WITNESS, DATABASE] {
+            remove_file(&kept.join(name))?;
+        }
+        remove(&kept)?;
+    }
+    Ok(())
+}
+
+/// Returns by what a file is known, whatever its names, if it is there.
+fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        meta => meta.map(|meta| Some((meta.dev(), meta.ino()))),
+    }
+}
+
+/// Gives a fresh store its own witness, if the change of places was cut short behind the store: what the damaged one had seen
+/// would tell that it has forgotten.
+fn finish(root: &Path) -> io::Result<()> {
+    let mending = root.join(MENDING);
+    if fs::symlink_metadata(mending.join(DATABASE)).is_ok() {
+        return Ok(());
+    }
+    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => renamed.and_then(|()| disk::sync_folder(root)),
+    }
+}

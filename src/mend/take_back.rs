@@ -1,0 +1,199 @@
+//! Taking back: a store that has forgotten operations takes in what its own live files still hold of them.
+//!
+//! A live file is ahead of its store if it was stamped with a later operation, or is not as long as the store has it. The session
+//! goes on where the file is; where the store was before stays as a branch. A live file without a session becomes one. What
+//! agents' files hold is imported like any other change of theirs.
+//!
+//! Invariant: no byte of a live file is changed: nothing else holds the lost operations.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, ErrorKind},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    change::{draft::Change, reconcile::catch_up::is_left_out},
+    files::{
+        file::is_subsequence,
+        live_file::{self, expected, live_file},
+        sources,
+    },
+    live,
+    model::{Command, EntryNumber, FileNumber, MAIN, Position, State, TRANSCRIPTS},
+    report::TakenBack,
+    session::{Session, View, plan::branch_text},
+    store::{Loss, StoreError},
+};
+
+/// Takes in what the store's own live files hold of operations that it has forgotten.
+///
+/// Sessions of which this fails keep no other from it; they are returned with the reason.
+pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Loss>), SyncError> {
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let _lock = archive.lock()?;
+    for session in archive.every()? {
+        match take_back_one(archive, &session) {
+            Ok(one) => taken.extend(one),
+            Err(error) if is_of_machine(&error) => return Err(error),
+            Err(error) => left.push(Loss {
+                session: Some(session.name.clone()),
+                item: format!("what the session's file may have beyond the store: {error}"),
+            }),
+        }
+    }
+    for path in strays(archive)? {
+        match begin(archive, &path) {
+            Ok(one) => taken.extend(one),
+            Err(error) if is_of_machine(&error) => return Err(error),
+            Err(error) => {
+                let item = format!("the content of {}: {error}", path.display());
+                left.push(Loss { session: None, item });
+            }
+        }
+    }
+    Ok((taken, left))
+}
+
+/// Returns whether the next session would fail as well.
+fn is_of_machine(error: &SyncError) -> bool {
+    matches!(error, SyncError::Store(StoreError::Io { .. } | StoreError::Full | StoreError::Busy))
+}
+
+fn take_back_one(archive: &Archive, session: &Session) -> Result<Option<TakenBack>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    let live = live_file(archive, &tip).filter(|live| !live.attached);
+    let Some(live) = live.filter(|live| !is_left_out(archive, session, live)) else {
+        return Ok(None);
+    };
+    let seen = live::look(&live.path).ok().flatten();
+    if seen.is_none_or(|seen| !live_file::is_ahead(&seen, &tip) && seen.length == expected(&tip)) {
+        return Ok(None);
+    }
+    follow(&mut Change::bare(archive, session)?, &live.path, live.n).map(Some)
+}
+
+/// Returns the live files below the store's folder that no session has.
+pub(crate) fn strays(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
+    let mut strays = Vec::new();
+    for path in transcripts(archive)? {
+        if archive.store.files(&archive.place_in(&path))?.is_empty() {
+            strays.push(path);
+        }
+    }
+    Ok(strays)
+}
+
+/// Returns the store's own live files, those that have a session or not.
+fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
+    let Some(folder) = archive.root().map(|root| root.join(TRANSCRIPTS)) else {
+        return Ok(Vec::new());
+    };
+    let io = SyncError::at(&folder);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|end| end == "jsonl") && !live::is_aside(&path) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Lets a session stand where its live file is.
+fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
+    let first = change.before.state.next_entry();
+    let position = change.position();
+    let held = match (&change.before.session, position) {
+        (Some(session), Some(position)) => {
+            let spans = Some(&change.before.state.spans);
+            // One that is damaged stays as a branch.
+            View::new(change.before.store(), session, position, spans).sequence().ok()
+        }
+        _ => Some(Vec::new()),
+    };
+    let (taken, found) = read(change, path, file)?;
+    let goes_on = held.is_some_and(|held| is_subsequence(&held, &found));
+    let branch = change.before.state.current().to_owned();
+    for aside in asides(path, &change.before.state).map_err(SyncError::at(path))? {
+        let below = change.before.archive.place_in(&aside);
+        let file = change.file(below);
+        let (taken, _) = read(change, &aside, file)?;
+        let left = change.left_name(&branch);
+        change.set_branch(&left, Some(taken));
+    }
+    let left = position.filter(|_| !goes_on).map(|position| {
+        let left = change.left_name(&branch);
+        change.set_branch(&left, Some(position));
+        left
+    });
+    change.set_branch(&branch, Some(taken));
+    let entries = change.next_entry().since(first);
+    let kept = left.as_deref().map(branch_text);
+    let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
+    let session = change.before.name.id.clone();
+    Ok(TakenBack { session, path: path.to_owned(), entries, operation: outcome.operation, left })
+}
+
+/// Reads a file as a new generation, and returns where it ends and its entries in order.
+fn read(
+    change: &mut Change<'_>,
+    path: &Path,
+    file: FileNumber,
+) -> Result<(Position, Vec<EntryNumber>), SyncError> {
+    let mut growth = change.generation(Some(file));
+    change.read(&mut growth, sources::open(path, 0).map_err(SyncError::at(path))?)?;
+    let head = change.head(&growth)?;
+    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let found = growth.sequence();
+    change.grown(growth);
+    Ok((taken, found))
+}
+
+/// Returns the files that were set aside of a live file of the store's own and of which the store does not know.
+fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
+    let (Some(folder), Some(name)) = (live.parent(), live.file_name()) else {
+        return Ok(Vec::new());
+    };
+    if folder.file_name() != Some(OsStr::new(TRANSCRIPTS)) {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_known = |known: &[u8]| path.file_name().is_some_and(|name| name.as_bytes() == known);
+        let is_of = path.file_stem() == Some(name);
+        if is_of
+            && live::is_aside(&path)
+            && !tip.rotations.iter().any(|(_, by)| is_known(&by.aside))
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Makes a session of a live file that has none.
+fn begin(archive: &Archive, path: &Path) -> Result<Option<TakenBack>, SyncError> {
+    let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
+    let place = archive.place_in(path);
+    let mut change = match archive.session(&name)? {
+        Some(session) => Change::bare(archive, &session)?,
+        None => Change::first(archive, name, format)?,
+    };
+    let file = change.file(place);
+    if change.before.state.position().is_none() {
+        change.set_current(MAIN);
+    }
+    change.set_live(Some(file));
+    follow(&mut change, path, file).map(Some)
+}

@@ -1,0 +1,530 @@
+//! Purging: what was taken out of lines goes from wherever else it is.
+//!
+//! ```text
+//! database    written in order, so that no row, page or log has it
+//! index       of words, deleted
+//! files       of the sessions, covered as their lines are; an unfinished line that was taken out gets blanks in its place
+//! remainders  successors that were never put in their places, deleted
+//! backups     damaged stores that were set aside when they were mended, deleted
+//! ```
+//!
+//! A mark in the store's folder says that this is to be done. What is cut short is done by the next change: tombstones tell what
+//! is still to be covered. A file that a process has open is left as it is, because what that writes would go with it; so is one
+//! that may not be written now. Another mark names the sessions that have such files, and each change tries these again.
+//!
+//! Invariant: a covered file holds the same generation, and is put in its place in one step; nothing of it is set aside.
+//! Invariant: no change fails because a file of another session cannot be covered.
+
+pub(crate) mod apart;
+pub(crate) mod remainders;
+
+pub use apart::check_apart;
+pub(crate) use remainders::remainders;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, ErrorKind, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    archive::{Archive, SyncError, old_store},
+    disk::{self, Disk, Kernel, Links, Refusal},
+    files::{
+        deletion::{self, is_gone},
+        file,
+        live_file::{length_of, live_file},
+        siblings::Unplaced,
+        sources,
+    },
+    live::{self, Seen, WritableFile},
+    model::{
+        Digest, EntryNumber, FileNumber, LineId, OperationNumber, REDACTING, SessionName, State,
+        Timestamp, UNCOVERED,
+    },
+    purge::remainders::{Own, own_files},
+    report::Notice,
+    session::{Damages, Session},
+    store::{SessionKey, Store, StoreError, WordIndex},
+    wire::jsonl::Reader,
+};
+
+/// How often a file is covered that another program writes to meanwhile.
+const TRIED: usize = 3;
+
+/// What purging came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Purged {
+    /// Files in which the same lines were covered.
+    pub(crate) covered: Vec<PathBuf>,
+    /// Files that still hold what was taken out, each with its session.
+    pub(crate) left: Vec<(SessionKey, PathBuf)>,
+    /// Folders with damaged stores, and successors that were never put in their places, which are deleted.
+    pub(crate) deleted: Vec<PathBuf>,
+    /// Other files in agents' folders that have it or may have it.
+    pub(crate) beside: Vec<PathBuf>,
+    /// What could not be searched in agents' folders.
+    pub(crate) unseen: BTreeSet<PathBuf>,
+    /// Whether a program that reads an older state of the store keeps it in the store's log.
+    pub(crate) is_in_log: bool,
+    /// The notices on the way, each with its session.
+    pub(crate) notices: Vec<(SessionName, Notice)>,
+}
+
+impl Archive {
+    /// Waits until no other program changes this archive, and keeps the others out while the answer lives. A redaction that was
+    /// cut short is carried out first.
+    pub(crate) fn lock(&self) -> Result<Option<Arc<File>>, SyncError> {
+        if let Some(held) = self.held_lock() {
+            return Ok(Some(held));
+        }
+        let lock = self.lock_alone()?;
+        if let Some(root) = self.root().filter(|_| lock.is_some()) {
+            let done = if is_in_log(root) {
+                // Who still reads what was there keeps it in the log, and hinders no change.
+                finish(self, Duration::ZERO, &mut Purged::default())
+            } else if has_uncovered(root) {
+                try_again(self, root)
+            } else {
+                Ok(())
+            };
+            done.map_err(|error| SyncError::Unredacted(Box::new(error)))?;
+        }
+        Ok(lock)
+    }
+}
+
+/// Returns whether a name in a store's folder is that of a file that says what is to be done yet.
+pub(crate) fn is_mark(name: &OsStr) -> bool {
+    name == REDACTING || name == UNCOVERED
+}
+
+/// Returns true if the database of a store still has to be written again without what was redacted.
+pub(crate) fn is_in_log(root: &Path) -> bool {
+    !is_gone(&root.join(REDACTING))
+}
+
+/// Returns whether files of sessions in a store's folder are still to be covered.
+pub(crate) fn has_uncovered(root: &Path) -> bool {
+    !is_gone(&root.join(UNCOVERED))
+}
+
+/// Says in the store's folder that bytes are being taken out.
+pub(crate) fn mark(archive: &Archive) -> Result<(), SyncError> {
+    let Some(root) = archive.root() else { return Ok(()) };
+    let path = root.join(REDACTING);
+    let made = disk::open_or_make(&path).and_then(|_| disk::sync_folder(root));
+    made.map_err(SyncError::at(&path))
+}
+
+/// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
+/// program goes on reading an older state for so long, it is in the database's log until the next change.
+pub(crate) fn finish(
+    archive: &Archive,
+    patience: Duration,
+    purged: &mut Purged,
+) -> Result<(), SyncError> {
+    purged.is_in_log = match archive.store().purge(patience) {
+        Err(StoreError::Busy) => true,
+        done => done.map(|()| false)?,
+    };
+    let Some(root) = archive.root() else { return Ok(()) };
+    WordIndex::remove(root)?;
+    cover_files(archive, None, purged)?;
+    for path in old_store::set_aside(root).map_err(SyncError::at(root))? {
+        old_store::clear(&path).map_err(SyncError::at(&path))?;
+        purged.deleted.push(path);
+    }
+    if purged.is_in_log { Ok(()) } else { unmark(root, REDACTING) }
+}
+
+/// Covers the files that could not be covered before, where they can be now.
+fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
+    let path = root.join(UNCOVERED);
+    let text = disk::read(&path, disk::TEXT).map_err(SyncError::at(&path))?;
+    // A list that cannot be read may have named any of them.
+    cover_files(archive, left_in(&text).as_ref(), &mut Purged::default())
+}
+
+/// Covers the files of these sessions, or of all, of which anything was taken out, and keeps which of them could not be covered.
+pub(crate) fn cover_files(
+    archive: &Archive,
+    named: Option<&BTreeSet<SessionKey>>,
+    purged: &mut Purged,
+) -> Result<(), SyncError> {
+    let Some(root) = archive.root() else { return Ok(()) };
+    let mut left = BTreeSet::new();
+    let mut unplaced = Unplaced::default();
+    for session in archive.every()? {
+        let is_meant = named.is_none_or(|named| named.contains(&session.key));
+        if is_meant && !cover(archive, &session, &mut unplaced, purged)? {
+            left.insert(session.key);
+        }
+    }
+    if Some(&left) == named { Ok(()) } else { keep_left(root, &left) }
+}
+
+/// Returns the sessions that are listed as still to be covered, if the list can be read.
+fn left_in(text: &[u8]) -> Option<BTreeSet<SessionKey>> {
+    let keys = str::from_utf8(text).ok()?.lines().map(|key| key.parse().ok().map(SessionKey));
+    keys.collect()
+}
+
+/// Keeps which sessions have files that are still to be covered.
+fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> {
+    if left.is_empty() {
+        return unmark(root, UNCOVERED);
+    }
+    let fresh = format!("{UNCOVERED}.new");
+    unmark(root, &fresh)?;
+    let (path, fresh) = (root.join(UNCOVERED), root.join(fresh));
+    let keys: Vec<String> = left.iter().map(|key| key.0.to_string()).collect();
+    let write = || {
+        let file = disk::make(&fresh)?;
+        Kernel.write(&file, keys.join("\n").as_bytes())?;
+        Kernel.sync(&file)?;
+        fs::rename(&fresh, &path)?;
+        disk::sync_folder(root)
+    };
+    write().map_err(SyncError::at(&path))
+}
+
+/// Removes a file in the store's folder.
+fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
+    match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(SyncError::at(&root.join(name))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Covers the files of a session of which anything was taken out, and returns whether none of them is to be tried again. What
+/// keeps a file or a session from being read or written concerns no other one.
+fn cover(
+    archive: &Archive,
+    session: &Session,
+    unplaced: &mut Unplaced,
+    purged: &mut Purged,
+) -> Result<bool, SyncError> {
+    let covered = archive.store().state(session.key).map_err(SyncError::from).and_then(|state| {
+        if state.is_covered() {
+            files(archive, session, &state, unplaced, purged)
+        } else {
+            Ok(true)
+        }
+    });
+    match covered {
+        Err(error) if error.is_damage() => {
+            let state = archive.store().state(session.key).ok();
+            let live = state.and_then(|state| live_file(archive, &state));
+            purged.left.extend(live.map(|live| (session.key, live.path)));
+            Ok(false)
+        }
+        covered => covered,
+    }
+}
+
+/// Covers the files of a session where they may be written and no process has them, and deletes the successors that were never put
+/// in their places.
+fn files(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    unplaced: &mut Unplaced,
+    purged: &mut Purged,
+) -> Result<bool, SyncError> {
+    let Purged { covered, left, deleted, .. } = purged;
+    let mut is_done = true;
+    for (path, target) in remainders::of_session(archive, session, state, unplaced)? {
+        if target.is_some_and(|target| target.sweep().is_ok()) {
+            deleted.push(path);
+        } else {
+            left.push((session.key, path));
+            is_done = false;
+        }
+    }
+    let (lines, whole) = (covered_lines(archive.store(), session, state)?, whole_files(state));
+    for own in own_files(archive, session, state) {
+        let (path, n) = (own.path.clone(), own.n);
+        let is_read_only = n.is_some() && n != state.live;
+        let kept = n.and_then(|n| whole.get(&n));
+        if kept.is_none() && n.is_some_and(|n| state.sidecars.contains_key(&n)) {
+            continue;
+        }
+        // What is in the place of a file that undertext writes may lead to it.
+        let is_denied = !is_read_only && own.target.is_err() && !is_gone(&path);
+        let done = if is_denied {
+            own.target.map(|_| Covered::Nothing)
+        } else {
+            cover_file(archive, session, own, kept, &lines)
+        };
+        match done {
+            Ok(Covered::Nothing) => {}
+            Ok(Covered::Done) => covered.push(path),
+            // It may never be written, however often it is tried.
+            Err(SyncError::Denied { .. }) if is_read_only => left.push((session.key, path)),
+            Ok(Covered::Held)
+            | Err(SyncError::Io { .. } | SyncError::Read(_) | SyncError::Denied { .. }) => {
+                left.push((session.key, path));
+                is_done = false;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(is_done)
+}
+
+/// Covers a file, if it has anything that is to be covered.
+fn cover_file(
+    archive: &Archive,
+    session: &Session,
+    own: Own,
+    kept: Option<&CameAndKept>,
+    lines: &CoveredLines,
+) -> Result<Covered, SyncError> {
+    let has_it = match kept {
+        Some((came, _)) => digest_of(&own.path)? == Some(*came),
+        None => holds(&own.path, &|found| lines.has(found) || lines.lost.contains(&found.id))?,
+    };
+    if !has_it {
+        return Ok(Covered::Nothing);
+    }
+    let (target, state) = (own.target?, archive.store().state(session.key)?);
+    if let Some((_, at)) = kept {
+        if is_held(&target, session) {
+            return Ok(Covered::Held);
+        }
+        put_kept(archive, session, &target, *at)?;
+        file::sight(archive, &target)?;
+        return Ok(Covered::Done);
+    }
+    let at = if own.is_attached { archive.now() } else { state.at() };
+    let done = cover_lines(&target, session, lines, at)?;
+    if done == Covered::Done && own.is_attached && is_known(&state, own.n, &target)? {
+        file::sight(archive, &target)?;
+    }
+    let lost = &lines.lost;
+    let is_left = !lost.is_empty() && holds(target.path(), &|found| lost.contains(&found.id))?;
+    Ok(if is_left { Covered::Held } else { done })
+}
+
+/// Returns whether a process has a file open, or may have: what it writes there would go with the file.
+fn is_held(target: &WritableFile, session: &Session) -> bool {
+    let holders = live::holders(target.path(), None, session.format.traits());
+    holders.map_or(true, |holders| !holders.is_empty())
+}
+
+/// Returns whether the store holds all of a file.
+fn is_known(
+    state: &State,
+    file: Option<FileNumber>,
+    target: &WritableFile,
+) -> Result<bool, SyncError> {
+    let length = target.look().map_err(SyncError::at(target.path()))?.map(|seen| seen.length);
+    let newest = deletion::newest(state).find(|(n, _)| Some(*n) == file);
+    Ok(newest.is_some_and(|(_, held)| length == Some(length_of(state.ends.get(&held)))))
+}
+
+/// A digest of a file's bytes as they came, and where the operation keeps those that take their place.
+type CameAndKept = (Digest, (OperationNumber, u64));
+
+/// Returns the files of a session that are kept whole and of which bytes were taken out.
+fn whole_files(state: &State) -> BTreeMap<FileNumber, CameAndKept> {
+    let containers = state.containers.iter().filter_map(|(operation, at, held)| {
+        Some((state.file_of(held.generation)?, held.digest, (*operation, *at)))
+    });
+    let sidecars = state.sidecars.iter();
+    let sidecars = sidecars.map(|(n, (operation, at, held))| (*n, held.digest, (*operation, *at)));
+    let covered = containers.chain(sidecars);
+    let covered = covered.filter(|(_, _, (by, at))| state.covered_file(*by, *at).is_some());
+    covered.map(|(n, digest, at)| (n, (digest, at))).collect()
+}
+
+/// Returns the digest of a file, if there is one that is no longer than those that are kept whole.
+fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
+    let Some(file) = own_file(path)? else { return Ok(None) };
+    match disk::whole(file, sources::CONTAINER) {
+        Err(error) if Refusal::of(&error).is_some() => Ok(None),
+        bytes => Ok(Some(Digest::of_bytes(&bytes.map_err(SyncError::at(path))?))),
+    }
+}
+
+/// Puts what is kept of a file in its place.
+fn put_kept(
+    archive: &Archive,
+    session: &Session,
+    target: &WritableFile,
+    kept: (OperationNumber, u64),
+) -> Result<(), SyncError> {
+    let io = SyncError::at(target.path());
+    let mut fresh = target.fresh().map_err(io)?;
+    fresh.write(&archive.store().kept(session.key, kept.0, kept.1)?).map_err(io)?;
+    fresh.finish(archive.now()).map_err(io)?;
+    target.install().map_err(io)
+}
+
+/// The lines of a session that are to be covered.
+struct CoveredLines {
+    /// Each with what is there now.
+    lines: BTreeMap<LineId, Vec<u8>>,
+    /// Those of which that is lost.
+    lost: BTreeSet<LineId>,
+    /// Those that were unfinished when they came.
+    unfinished: BTreeSet<LineId>,
+}
+
+impl CoveredLines {
+    /// Returns whether it is known what is to replace a stretch.
+    fn has(&self, Stretch { id, is_unfinished, .. }: &Stretch) -> bool {
+        if *is_unfinished { self.unfinished.contains(id) } else { self.lines.contains_key(id) }
+    }
+}
+
+/// Returns the lines that came and were covered, and those that stood in their places for a while.
+fn covered_lines(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+) -> Result<CoveredLines, SyncError> {
+    let mut before: BTreeMap<EntryNumber, BTreeSet<LineId>> = BTreeMap::new();
+    let mut lost = BTreeSet::new();
+    for tombstone in state.tombstones.iter() {
+        if let (Some(came), Some(covered)) = (tombstone.line, tombstone.covered) {
+            before.entry(tombstone.entry).or_default().extend([came, covered]);
+            lost.insert(came);
+        }
+    }
+    let entries: Vec<EntryNumber> = before.keys().copied().collect();
+    let mut lines = BTreeMap::new();
+    Damages::gathered().lines(store, session.key, &entries, &mut |entry, line| {
+        let now = LineId::of(&line);
+        let before = before.get(&entry).into_iter().flatten().filter(|before| **before != now);
+        lines.extend(before.map(|before| (*before, line.clone())));
+    })?;
+    lost.retain(|came| !lines.contains_key(came));
+    let unfinished = state.covered_runs.iter().flat_map(|runs| runs.lines.iter().copied());
+    Ok(CoveredLines { lines, lost, unfinished: unfinished.collect() })
+}
+
+/// What covering a file came to.
+#[derive(PartialEq, Eq)]
+enum Covered {
+    /// There is nothing to cover.
+    Nothing,
+    /// It is covered.
+    Done,
+    /// It has lines that are not covered: a process has it open, or writes to it all the time, or what is to stand there is lost.
+    Held,
+}
+
+/// Puts those of the covered lines that are whole in their places.
+fn cover_lines(
+    target: &WritableFile,
+    session: &Session,
+    covered: &CoveredLines,
+    at: Timestamp,
+) -> Result<Covered, SyncError> {
+    let io = SyncError::at(target.path());
+    for _ in 0..TRIED {
+        let open = match target.open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
+            open => open.map_err(io)?,
+        };
+        let found = stretches(&open, &|found| covered.has(found))?;
+        if found.is_empty() {
+            return Ok(Covered::Nothing);
+        }
+        if is_held(target, session) {
+            return Ok(Covered::Held);
+        }
+        let seen = Seen::from(&open.metadata().map_err(io)?);
+        let mut fresh = target.fresh().map_err(io)?;
+        let mut from = 0;
+        for Stretch { offset, length, id, is_unfinished } in found {
+            let line = covered.lines.get(&id).filter(|_| !is_unfinished).cloned();
+            let line = line.unwrap_or_else(|| vec![b' '; length]);
+            fresh.copy(from, offset - from).and_then(|()| fresh.write(&line)).map_err(io)?;
+            from = offset + line.len() as u64;
+        }
+        fresh.copy(from, seen.length.saturating_sub(from)).map_err(io)?;
+        fresh.finish(at).map_err(io)?;
+        // Who opened it since then would write into a file without a name.
+        let is_held = is_held(target, session);
+        if is_held || target.look().map_err(io)? != Some(seen) {
+            target.sweep().map_err(io)?;
+            if is_held {
+                break;
+            }
+            continue;
+        }
+        target.install().map_err(io)?;
+        take_over(open, seen.length, target).map_err(io)?;
+        return Ok(Covered::Done);
+    }
+    Ok(Covered::Held)
+}
+
+/// Appends what was written to a file at the last moment to the one that has its place now.
+fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> {
+    let rest = old.metadata()?.len().saturating_sub(from);
+    if rest == 0 {
+        return Ok(());
+    }
+    old.seek(SeekFrom::Start(from))?;
+    let rest = disk::whole(old.take(rest), rest)?;
+    let end = target.look()?.map_or(0, |seen| seen.length) + rest.len() as u64;
+    target.append_synced(&rest, end).map(drop)
+}
+
+/// A stretch of a file that is a line, or its beginning.
+struct Stretch {
+    offset: u64,
+    length: usize,
+    id: LineId,
+    is_unfinished: bool,
+}
+
+/// Returns the lines of a file that are asked for, in order, and at last what is behind them.
+fn stretches(
+    file: impl Read,
+    is_asked: &dyn Fn(&Stretch) -> bool,
+) -> Result<Vec<Stretch>, SyncError> {
+    let mut reader = Reader::new(file);
+    let mut found = Vec::new();
+    let stretch = |offset, bytes: &[u8], is_unfinished| Stretch {
+        offset,
+        length: bytes.len(),
+        id: LineId::of(bytes),
+        is_unfinished,
+    };
+    while let Some(located) = reader.next_line()? {
+        let line = stretch(located.offset, located.line.bytes, false);
+        found.extend(Some(line).filter(is_asked));
+    }
+    let tail = reader.into_tail();
+    let unfinished = tail.bytes.trim_ascii();
+    let blank = tail.bytes.len() - tail.bytes.trim_ascii_start().len();
+    let unfinished = stretch(tail.offset + blank as u64, unfinished, true);
+    found.extend(Some(unfinished).filter(is_asked));
+    Ok(found)
+}
+
+/// Returns whether a file holds any of the lines that are asked for.
+fn holds(path: &Path, is_asked: &dyn Fn(&Stretch) -> bool) -> Result<bool, SyncError> {
+    let found = own_file(path)?.map(|file| stretches(file, is_asked)).transpose()?;
+    Ok(found.is_some_and(|found| !found.is_empty()))
+}
+
+/// Opens a file of a session to read it. What is not there, or is no file of its own any more, is not one of the session's; one that
+/// cannot be opened may hold anything.
+fn own_file(path: &Path) -> Result<Option<File>, SyncError> {
+    match disk::open(path, Links::Refuse) {
+        Err(error) if disk::is_absent(&error) || Refusal::of(&error).is_some() => Ok(None),
+        opened => opened.map(Some).map_err(SyncError::at(path)),
+    }
+}

@@ -1,0 +1,129 @@
+//! The files of a session, with those that were set aside next to them, and remainders: the successors that a change which was cut
+//! short never put in their places, next to any of these, whether that is there or not. Where an agent goes on in another file, that
+//! of a file which no session knows, too.
+//!
+//! Invariant: a successor for which a rotation waits is no remainder.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    iter,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    archive::{Archive, SyncError},
+    files::{
+        deletion::is_gone,
+        file,
+        live_file::{file_of, live_file},
+        siblings::{self, Unplaced},
+    },
+    live::{self, WritableFile, fresh_path},
+    model::{FileNumber, State},
+    session::Session,
+};
+
+/// Returns the remainders next to the files of all sessions that can be read, each with whether it may be deleted.
+pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, SyncError> {
+    let mut found = Vec::new();
+    let mut unplaced = Unplaced::default();
+    for session in archive.every()? {
+        let state = archive.store().state(session.key);
+        let looked = state.map_err(SyncError::from);
+        match looked.and_then(|state| of_session(archive, &session, &state, &mut unplaced)) {
+            Ok(here) => found.extend(here.into_iter().map(|(path, to)| (path, to.is_some()))),
+            Err(error) if error.is_damage() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// A file of a session, or one that was set aside.
+pub(crate) struct Own {
+    pub(crate) path: PathBuf,
+    /// The file as one that may be written, if it may be.
+    pub(crate) target: Result<WritableFile, SyncError>,
+    /// Its number, unless it was set aside.
+    pub(crate) n: Option<FileNumber>,
+    /// Whether it is where an agent reads it.
+    pub(crate) is_attached: bool,
+}
+
+/// Returns the files of a session, the live one first, each with those that were set aside next to it: they may have been moved with
+/// it.
+pub(crate) fn own_files(archive: &Archive, session: &Session, state: &State) -> Vec<Own> {
+    let numbers = FileNumber::FIRST.onwards().zip(&state.files).map(|(n, _)| n);
+    let (mut own, mut met) = (Vec::new(), BTreeSet::new());
+    for n in state.live.into_iter().chain(numbers) {
+        let Some(file) = file_of(archive, state, n) else { continue };
+        let rotations = state.rotations.iter().filter(|_| !state.sidecars.contains_key(&n));
+        for rotation in iter::once(None).chain(rotations.map(|(_, rotation)| Some(rotation))) {
+            let name = rotation.map(|rotation| OsStr::from_bytes(&rotation.aside));
+            let path = name.map_or(file.path.clone(), |name| file.path.with_file_name(name));
+            if met.insert(path.clone()) {
+                let target = archive.writable_file(&session.name, &file);
+                let target = target.and_then(|target| match rotation {
+                    Some(rotation) => file::aside_of(&target, rotation),
+                    None => Ok(target),
+                });
+                let n = rotation.is_none().then_some(n);
+                own.push(Own { path, target, n, is_attached: file.attached });
+            }
+        }
+    }
+    own
+}
+
+/// Returns the remainders next to the files of a session, each with its file if that may be written.
+pub(crate) fn of_session(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    unplaced: &mut Unplaced,
+) -> Result<Vec<(PathBuf, Option<WritableFile>)>, SyncError> {
+    let mut found = Vec::new();
+    let (mut met, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
+    for Own { path, target, n, .. } in own_files(archive, session, state) {
+        if n.is_some() {
+            elsewhere.append(&mut unplaced.of(session.format, &path));
+        }
+        let path = fresh_path(&path);
+        met.insert(path.clone());
+        let target = target.ok();
+        if is_gone(&path) {
+            continue;
+        }
+        if let Some(live) = target.as_ref().filter(|_| n.is_some() && n == state.live)
+            && file::is_only_set_aside(live, state)?
+        {
+            continue;
+        }
+        found.push((path, target));
+    }
+    for path in elsewhere.difference(&met) {
+        found.push((path.clone(), target(archive, session, path)));
+    }
+    Ok(found)
+}
+
+/// Deletes what was left of a change that began another file for a session, in whichever folder it is.
+pub(crate) fn sweep(archive: &Archive, session: &Session, state: &State) {
+    let live = live_file(archive, state).filter(|live| live.attached);
+    let begun = live.as_ref().and_then(|live| siblings::name(session.format, &live.path));
+    let Some((live, begun)) = live.zip(begun) else { return };
+    for path in Unplaced::since(begun.begun).of(session.format, &live.path) {
+        if let Some(target) = target(archive, session, &path) {
+            // What cannot be deleted now is later, and hinders nothing.
+            let _later = target.sweep();
+        }
+    }
+}
+
+/// Returns the file in whose place a successor was to be put, if that may be written.
+fn target(archive: &Archive, session: &Session, fresh: &Path) -> Option<WritableFile> {
+    let format = session.format.name();
+    archive.writable.agents_file(&archive.disk, format, &live::placed(fresh)?).ok()
+}

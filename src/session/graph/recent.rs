@@ -1,0 +1,71 @@
+//! At hand: the records of a session that were read last, so that each is read once on the way along a path.
+
+use std::{cell::RefCell, collections::BTreeMap, mem};
+
+use crate::{
+    model::{EntryNumber, Record},
+    store::{SessionKey, Store, StoreError},
+};
+
+/// How many records are read at a time.
+const CHUNK: u64 = 256;
+/// How many times that are kept in memory: a path goes on near to where it was.
+const CHUNKS: usize = 1024;
+
+/// The records that are in memory.
+#[derive(Default)]
+pub(crate) struct AtHand(RefCell<Chunks>);
+
+/// Records that lie together, by the numbers of their chunks.
+#[derive(Default)]
+struct Chunks {
+    /// The chunk that was asked last, as the next one mostly is.
+    number: u64,
+    records: Vec<Record>,
+    others: BTreeMap<u64, Vec<Record>>,
+}
+
+impl AtHand {
+    /// Returns the record of an entry, which is read with those around it if it is not at hand.
+    pub(crate) fn get(
+        &self,
+        store: &dyn Store,
+        session: SessionKey,
+        entry: EntryNumber,
+    ) -> Result<Record, StoreError> {
+        let mut chunks = self.0.borrow_mut();
+        let number = entry.get() / CHUNK;
+        if number != chunks.number {
+            chunks.turn_to(number);
+        }
+        let records = &mut chunks.records;
+        // Another program may have added to the session since these were read.
+        if records.last().is_none_or(|last| last.n < entry) {
+            let first = EntryNumber::new(number * CHUNK);
+            *records = store.records(session, first.max(EntryNumber::FIRST)..first.plus(CHUNK))?;
+        }
+        // Where none is missing, a record stands as far behind the first one as its number says.
+        let found = records.first().and_then(|first| records.get(entry.index_from(first.n)?));
+        let found = found.filter(|record| record.n == entry).or_else(|| {
+            let at = records.binary_search_by_key(&entry, |record| record.n).ok()?;
+            records.get(at)
+        });
+        let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
+        found.cloned().ok_or_else(missing)
+    }
+}
+
+impl Chunks {
+    /// Takes a chunk for the one that is asked, with no records if it is not at hand.
+    fn turn_to(&mut self, number: u64) {
+        let next = self.others.remove(&number).unwrap_or_default();
+        let (last, records) =
+            (mem::replace(&mut self.number, number), mem::replace(&mut self.records, next));
+        self.others.insert(last, records);
+        if self.others.len() >= CHUNKS {
+            let middle = self.others.keys().nth(CHUNKS / 2);
+            let is_late = middle.is_some_and(|middle| *middle < number);
+            let _farthest = if is_late { self.others.pop_first() } else { self.others.pop_last() };
+        }
+    }
+}

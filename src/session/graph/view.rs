@@ -1,0 +1,598 @@
+//! Looking: a session as a graph, read from the store only as far as it is asked for.
+//!
+//! Invariant: each question costs about the logarithm of the session's size, once its index is there.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::{
+    json::Raw,
+    model::{
+        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, Lookup,
+        NameTag, Parent, PlaceNumber, Position, Record, Run, Span, Spans, State,
+    },
+    session::{
+        Damages, Session, SessionError,
+        graph::{beginning::Begins, content, places::Places, recent::AtHand},
+    },
+    store::{NewLine, SessionKey, Store, StoreError},
+    wire::{Before, Failure, Format, Graph, Link, Path, PhysicalLine},
+};
+
+/// A byte order mark.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The rows that a change has gathered and not committed yet.
+pub(crate) struct Pending<'a> {
+    pub(crate) first: EntryNumber,
+    pub(crate) facts: &'a Facts,
+    pub(crate) bulk: &'a Bulk,
+    pub(crate) records: &'a [Record],
+    pub(crate) lines: &'a [NewLine],
+    pub(crate) twins: &'a BTreeSet<NameTag>,
+    pub(crate) newest: &'a Lookup<NameTag, EntryNumber>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<EntryNumber>>>,
+}
+
+impl Pending<'_> {
+    /// Returns the entries whose records have this tag: the newest one, unless it has twins.
+    fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
+        if !self.twins.contains(&tag) {
+            let newest = self.newest.get(&tag).filter(|entry| **entry >= self.first);
+            return newest.copied().into_iter().collect();
+        }
+        let names = self.names.get_or_init(|| {
+            let mut names: BTreeMap<NameTag, Vec<EntryNumber>> = BTreeMap::new();
+            let named = self.records.iter().filter_map(|record| Some((record.name?, record.n)));
+            named.for_each(|(name, n)| names.entry(name).or_default().push(n));
+            names
+        });
+        names.get(&tag).cloned().unwrap_or_default()
+    }
+
+    fn index(&self, entry: EntryNumber) -> Option<usize> {
+        entry.index_from(self.first)
+    }
+
+    /// Returns the same, with the runs of another generation.
+    pub(crate) fn of(&self, generation: GenerationNumber) -> Self {
+        let runs = self.bulk.runs.iter().filter(|run| run.generation == generation);
+        Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
+    }
+}
+
+/// A session as it is seen from a position.
+pub struct View<'a> {
+    pub(crate) store: &'a dyn Store,
+    /// The session, unless the store has nothing of it yet.
+    pub(crate) key: Option<SessionKey>,
+    pub(crate) format: &'static dyn Format,
+    pub(crate) position: Position,
+    /// The spans that the session's state keeps, if it is in memory.
+    pub(crate) kept: Spans,
+    spans: OnceCell<Vec<Span>>,
+    places: OnceCell<Places>,
+    twins: OnceCell<BTreeSet<NameTag>>,
+    named: RefCell<BTreeMap<NameTag, Option<EntryNumber>>>,
+    bearers: RefCell<BTreeMap<NameTag, Bearers>>,
+    /// The parents of the entries whose parent is found by its name.
+    parents: RefCell<BTreeMap<EntryNumber, Option<EntryNumber>>>,
+    records: AtHand,
+    pub(crate) pending: Option<Pending<'a>>,
+    before: OnceCell<Box<View<'a>>>,
+    pub(crate) begins: OnceCell<Begins>,
+    /// The generations that go on from this one.
+    pub(crate) behind: BTreeSet<GenerationNumber>,
+    /// What is done about damaged lines.
+    pub(crate) damages: Damages,
+}
+
+impl<'a> View<'a> {
+    /// Makes a view; without the spans that the session's state keeps, each run of the generation is read.
+    pub fn new(
+        store: &'a dyn Store,
+        session: &'a Session,
+        position: Position,
+        spans: Option<&Spans>,
+    ) -> Self {
+        let kept = spans.cloned().unwrap_or_default();
+        Self { kept, ..Self::over(store, Some(session.key), session.format, position) }
+    }
+
+    /// Makes a view of a generation from its end.
+    pub(crate) fn whole(
+        store: &'a dyn Store,
+        session: &'a Session,
+        state: &State,
+        generation: GenerationNumber,
+    ) -> Self {
+        let horizon = state.ends.get(&generation).map_or(0, Run::end);
+        Self::new(store, session, Position { generation, head: None, horizon }, Some(&state.spans))
+    }
+
+    /// Returns the position from which the session is seen.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Makes a view of a session that the store may not have.
+    pub(crate) fn over(
+        store: &'a dyn Store,
+        key: Option<SessionKey>,
+        format: &'static dyn Format,
+        position: Position,
+    ) -> Self {
+        Self {
+            store,
+            key,
+            format,
+            position,
+            kept: Spans::default(),
+            spans: OnceCell::new(),
+            places: OnceCell::new(),
+            named: RefCell::default(),
+            twins: OnceCell::new(),
+            bearers: RefCell::default(),
+            parents: RefCell::default(),
+            records: AtHand::default(),
+            pending: None,
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
+            behind: BTreeSet::new(),
+            damages: Damages::default(),
+        }
+    }
+
+    /// Goes on behind damaged lines, which are gathered: a damaged record says nothing.
+    pub(crate) fn gathering(self, damages: &Damages) -> Self {
+        Self { damages: damages.clone(), ..self }
+    }
+
+    /// Returns what is done about damaged lines.
+    pub(crate) fn damages(&self) -> &Damages {
+        &self.damages
+    }
+
+    /// Looks at another generation, with the records that were read so far in memory.
+    pub(crate) fn moved(self, position: Position) -> Self {
+        Self {
+            position,
+            spans: OnceCell::new(),
+            places: OnceCell::new(),
+            named: RefCell::default(),
+            bearers: RefCell::default(),
+            parents: RefCell::default(),
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
+            pending: self.pending.as_ref().map(|pending| pending.of(position.generation)),
+            ..self
+        }
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.store
+    }
+
+    /// Also shows the rows that a change has gathered.
+    pub(crate) fn add(&mut self, pending: Pending<'a>) {
+        self.pending = Some(pending);
+    }
+
+    /// Returns the spans of the generation within the horizon.
+    pub fn spans(&self) -> Result<&[Span], StoreError> {
+        if let Some(known) = self.spans.get() {
+            return Ok(known);
+        }
+        let mut spans = Vec::new();
+        let fresh = self.pending.as_ref().map_or(&[][..], |pending| &pending.runs);
+        if let Some(kept) = self.kept_spans(fresh.first().map(|run| run.start)) {
+            spans = kept;
+            for run in fresh {
+                Span::join(&mut spans, run);
+            }
+        } else {
+            for run in self.every_run()? {
+                Span::join(&mut spans, &run);
+            }
+        }
+        for span in &mut spans {
+            span.count = span.count.min(self.position.horizon.saturating_sub(span.start));
+        }
+        spans.retain(|span| span.count > 0);
+        Ok(self.spans.get_or_init(|| spans))
+    }
+
+    /// Returns the spans that the state keeps of the generation, if they reach to the horizon or to the place where fresh runs
+    /// begin: the store may have grown since.
+    fn kept_spans(&self, fresh: Option<u64>) -> Option<Vec<Span>> {
+        let spans = self.kept.of(self.position.generation);
+        let end = spans.last()?.end();
+        (fresh == Some(end) || fresh.is_none() && self.position.horizon <= end).then_some(spans)
+    }
+
+    /// Returns whether the generation is the first one, and no entry of another came in between.
+    fn holds_all(&self) -> Result<bool, StoreError> {
+        let goes_on =
+            |pair: &[Span]| matches!(pair, [one, next] if one.entries().end == next.first);
+        Ok(self.position.generation == GenerationNumber::FIRST
+            && self.spans()?.windows(2).all(goes_on))
+    }
+
+    /// Returns the entries of the generation within the horizon, in order.
+    pub fn sequence(&self) -> Result<Vec<EntryNumber>, StoreError> {
+        Ok(self.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())).collect())
+    }
+
+    fn key(&self) -> Result<SessionKey, StoreError> {
+        self.key.ok_or_else(|| StoreError::Refused("the session does not exist yet".into()))
+    }
+
+    fn places(&self) -> Result<&Places, StoreError> {
+        let spans = self.spans()?;
+        Ok(self.places.get_or_init(|| Places::of(spans, self.format.traits().line)))
+    }
+
+    /// Returns the format of the records.
+    pub(crate) fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// Returns, for each of these entries, the id that its line has by itself, wherever it is.
+    pub(crate) fn alone(&self, entries: &[EntryNumber]) -> Result<Vec<EntryId>, SessionError> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
+        let mut ids = Vec::with_capacity(entries.len());
+        for range in EntryNumber::ranges(entries.iter().copied(), 1) {
+            let held = range.start..range.end.min(first);
+            if !held.is_empty() {
+                ids.extend(content::alone(self.store, self.key()?, held, &self.damages)?);
+            }
+            for entry in EntryNumber::each(range.start.max(first)..range.end) {
+                ids.push(EntryId::of(None, LineId::of(&self.line(entry)?)));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Returns the record that was derived from an entry, whatever is on its physical line beside it.
+    pub(crate) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
+        if let Some(record) = fresh {
+            return Ok(record.clone());
+        }
+        Ok(self.records.get(self.store, self.key()?, entry)?)
+    }
+
+    /// Returns whether another entry is on the physical line of this one.
+    fn shares_its_line(&self, entry: EntryNumber) -> Result<bool, Failure> {
+        let places = self.places()?;
+        if !places.has_glued() {
+            return Ok(false);
+        }
+        let passes_over_mark = self.format.traits().line == PhysicalLine::OneRecordOrMarked;
+        let is_glued = |place: PlaceNumber| {
+            if place >= self.end() || !places.is_glued(place) {
+                return Ok(false);
+            }
+            let before = self.at(place.minus(1))?.filter(|_| passes_over_mark);
+            let line = before.map(|before| self.line(before)).transpose()?;
+            Ok::<_, Failure>(line.is_none_or(|line| line != MARK))
+        };
+        let Some(place) = places.place(entry) else { return Ok(false) };
+        Ok(is_glued(place)? || is_glued(place.next())?)
+    }
+
+    /// Returns whether some entry begins on the physical line of the one before.
+    pub(crate) fn has_glued(&self) -> Result<bool, StoreError> {
+        Ok(self.places()?.has_glued())
+    }
+
+    /// Returns the path to the head.
+    pub fn path(&self, limit: usize) -> Result<Path, SessionError> {
+        match self.position.head {
+            Some(head) => Ok(self.format.path(self, head, limit)?),
+            None => Ok(Path::default()),
+        }
+    }
+
+    pub(crate) fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
+        if let Some(known) = self.twins.get() {
+            return Ok(known);
+        }
+        let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
+        let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
+        Ok(self.twins.get_or_init(|| held.into_iter().chain(fresh).collect()))
+    }
+
+    /// Returns the entry that has the name of this one here: where several have it, the last one in this generation. Given is
+    /// the newest of them, which is the last one where entries stand in the order of their numbers.
+    pub(crate) fn bearer(&self, newest: EntryNumber) -> Result<EntryNumber, SessionError> {
+        let rises = |pair: &[Span]| matches!(pair, [one, next] if one.entries().end <= next.first);
+        match self.record(newest)?.name {
+            Some(name) if self.twins()?.contains(&name) => {
+                if self.place(newest)?.is_some() && self.spans()?.windows(2).all(rises) {
+                    return Ok(newest);
+                }
+                Ok(self.named(name)?.unwrap_or(newest))
+            }
+            _ => Ok(newest),
+        }
+    }
+
+    /// Returns every run of the generation.
+    pub(crate) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
+        self.runs_behind(0)
+    }
+
+    /// Returns the runs of the generation that end behind a place; from 0 on every one.
+    pub(crate) fn runs_behind(&self, from: u64) -> Result<Vec<Run>, StoreError> {
+        let generation = self.position.generation;
+        let held = self.key.map(|key| self.store.runs(key, generation, from)).transpose()?;
+        let mut runs = held.unwrap_or_default();
+        let fresh = self.pending.iter().flat_map(|pending| pending.runs.iter());
+        runs.extend(fresh.filter(|run| from == 0 || run.end() > from).cloned());
+        Ok(runs)
+    }
+
+    /// Returns how many bytes the line of each of these entries has.
+    pub(crate) fn lengths(&self, entries: Range<EntryNumber>) -> Result<Vec<u64>, StoreError> {
+        let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
+        let held = entries.start..entries.end.min(first);
+        let fresh = EntryNumber::each(entries.start.max(first)..entries.end);
+        let mut lengths = Vec::new();
+        if !held.is_empty() {
+            lengths.extend(self.store.lengths(self.key()?, held)?);
+        }
+        for entry in fresh {
+            let pending = self.pending.as_ref();
+            let line = pending.and_then(|pending| pending.lines.get(pending.index(entry)?));
+            lengths.push(line.map_or(0, |line| line.bytes().len() as u64));
+        }
+        Ok(lengths)
+    }
+
+    /// Returns the last landmark of a kind among the entries with these numbers.
+    fn last_landmark(
+        &self,
+        landmark: Landmark,
+        entries: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, Failure> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
+        for entry in EntryNumber::each(entries.start.max(first)..entries.end).rev() {
+            if landmark.is(&self.record(entry)?) {
+                return Ok(Some(entry));
+            }
+        }
+        let held = entries.start..entries.end.min(first);
+        Ok(if held.is_empty() { None } else { self.store.landmark(self.key()?, landmark, held)? })
+    }
+
+    /// Hands over the lines of these entries, in this order: of a damaged one, over which the reader goes on, none of its bytes.
+    fn each_line(
+        &self,
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Vec<u8>),
+    ) -> Result<(), Failure> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
+        for alike in entries.chunk_by(|one, other| (*one < first) == (*other < first)) {
+            if alike.first().is_some_and(|entry| *entry < first) {
+                self.damages.each_line(self.store, self.key()?, alike, &mut |entry, line| {
+                    each(entry, line.unwrap_or_default());
+                })?;
+            } else {
+                for &entry in alike {
+                    each(entry, self.line(entry)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the record that an entry says it follows.
+    fn followed(&self, entry: EntryNumber) -> Result<Option<String>, Failure> {
+        let line = self.line(entry)?;
+        let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
+        Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
+    }
+
+    /// Returns the entry that an entry follows, if its parent's name has this tag.
+    fn follows(&self, entry: EntryNumber, tag: NameTag) -> Result<Option<EntryNumber>, Failure> {
+        if !self.bearers.borrow().contains_key(&tag) {
+            let found = self.bearers_of(tag)?;
+            self.bearers.borrow_mut().insert(tag, found);
+        }
+        Ok(match self.bearers.borrow().get(&tag) {
+            Some(Bearers::Alike(last)) => *last,
+            Some(Bearers::Apart(last)) => {
+                self.followed(entry)?.and_then(|name| last.get(&name).copied())
+            }
+            None => None,
+        })
+    }
+
+    /// Returns the entries of the session whose records have this tag.
+    pub(crate) fn entries_of(&self, tag: NameTag) -> Result<Vec<EntryNumber>, StoreError> {
+        let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
+        let mut entries = held.unwrap_or_default();
+        entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
+        Ok(entries)
+    }
+
+    /// Returns whether the entries within the horizon whose records have this tag have names of their own.
+    pub(crate) fn has_namesakes_apart(&self, tag: NameTag) -> Result<bool, SessionError> {
+        let count = self.tagged(tag)?.len();
+        Ok(match self.bearers_of(tag)? {
+            Bearers::Alike(_) => count < 2,
+            Bearers::Apart(last) => last.len() == count,
+        })
+    }
+
+    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
+    pub(crate) fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
+        let mut tagged = Vec::new();
+        for entry in self.entries_of(tag)? {
+            tagged.extend(self.place(entry)?.map(|place| (place, entry)));
+        }
+        tagged.sort_unstable();
+        Ok(tagged)
+    }
+
+    fn bearers_of(&self, tag: NameTag) -> Result<Bearers, Failure> {
+        let tagged = self.tagged(tag)?;
+        if let [] | [_] = tagged.as_slice() {
+            return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
+        }
+        // Equal tags are no proof of equal names.
+        let entries: Vec<EntryNumber> = tagged.into_iter().map(|(_, entry)| entry).collect();
+        let mut last = BTreeMap::new();
+        self.each_line(&entries, &mut |entry, line| {
+            let name = Raw::object(&line).and_then(|raw| self.format.envelope(raw).name);
+            last.insert(name.unwrap_or_default(), entry);
+        })?;
+        Ok(if last.len() > 1 {
+            Bearers::Apart(last)
+        } else {
+            Bearers::Alike(last.into_values().next())
+        })
+    }
+}
+
+/// The last entry within the horizon of each name of a tag.
+enum Bearers {
+    /// All entries of the tag have one name.
+    Alike(Option<EntryNumber>),
+    /// They have several.
+    Apart(BTreeMap<String, EntryNumber>),
+}
+
+impl Graph for View<'_> {
+    fn end(&self) -> PlaceNumber {
+        PlaceNumber::new(self.position.horizon)
+    }
+
+    fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
+        if place >= self.end() {
+            return Ok(None);
+        }
+        let place = place.get();
+        let spans = self.spans()?;
+        let after = spans.partition_point(|span| span.start <= place);
+        let span = after.checked_sub(1).and_then(|i| spans.get(i));
+        let span = span.filter(|span| place < span.end());
+        Ok(span.map(|span| span.first.plus(place - span.start)))
+    }
+
+    fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
+        let mut record = self.as_derived(entry)?;
+        if self.format.traits().line != PhysicalLine::Records && self.shares_its_line(entry)? {
+            record.kind = Kind::Opaque;
+        }
+        Ok(record)
+    }
+
+    fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
+        if let Some(found) = self.parents.borrow().get(&entry) {
+            return Ok(*found);
+        }
+        let record = self.record(entry)?;
+        let twins = self.twins()?;
+        let tag = match record.parent {
+            Parent::Root => return Ok(None),
+            Parent::Entry(parent) => match self.record(parent)?.name {
+                Some(name) if twins.contains(&name) => name,
+                // Only an entry that an agent wrote into another state of its file can follow one that is not there.
+                _ if !self.format.traits().has_parents_in_file && !self.holds_all()? => {
+                    let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
+                    return Ok((!is_apart).then_some(parent));
+                }
+                _ => return Ok(Some(parent)),
+            },
+            Parent::Missing => match self.followed(entry)? {
+                Some(name) => NameTag::of(&name),
+                None => return Ok(None),
+            },
+        };
+        let found = self.follows(entry, tag)?;
+        self.parents.borrow_mut().insert(entry, found);
+        Ok(found)
+    }
+
+    fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.lines.get(pending.index(entry)?));
+        if let Some(line) = fresh {
+            return Ok(line.bytes().to_vec());
+        }
+        let mut found = Vec::new();
+        self.damages.lines(self.store, self.key()?, &[entry], &mut |_, line| found = line)?;
+        Ok(found)
+    }
+
+    fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure> {
+        Ok(self.places()?.place(entry))
+    }
+
+    fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure> {
+        if let Some(found) = self.named.borrow().get(&name) {
+            return Ok(*found);
+        }
+        let last = self.tagged(name)?.last().map(|(_, entry)| *entry);
+        self.named.borrow_mut().insert(name, last);
+        Ok(last)
+    }
+
+    fn bears(&self, record: &Record) -> Result<bool, Failure> {
+        match record.name {
+            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)? == Some(record.n)),
+            // No other entry has the name.
+            Some(_) => Ok(self.place(record.n)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    fn landmark(
+        &self,
+        landmark: Landmark,
+        before: PlaceNumber,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
+        let before = before.get();
+        let spans = self.spans()?;
+        let begun = spans.partition_point(|span| span.start < before);
+        for span in spans.iter().take(begun).rev() {
+            let end = span.first.plus(span.count.min(before - span.start));
+            if let Some(entry) = self.last_landmark(landmark, span.first..end)? {
+                return Ok(Some((PlaceNumber::new(span.start + entry.since(span.first)), entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {
+        Ok(place < self.end() && self.places()?.is_glued(place))
+    }
+
+    fn bytes(&self) -> Result<u64, Failure> {
+        let horizon = self.position.horizon;
+        let runs = self.runs_behind(horizon.saturating_sub(1))?;
+        match runs.last() {
+            // Behind the last run stands what is no whole line.
+            Some(last) if last.end() <= horizon => Ok(last.length()),
+            _ => Ok(self.end_of(horizon)?),
+        }
+    }
+
+    fn before(&self) -> Result<Before<'_>, Failure> {
+        Ok(match self.begins()? {
+            Begins::Here => Before::Nothing,
+            Begins::Elsewhere(_) => Before::Unread,
+            Begins::At(position) => {
+                Before::File(&**self.before.get_or_init(|| Box::new(self.base(*position))))
+            }
+        })
+    }
+}

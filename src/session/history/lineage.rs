@@ -1,0 +1,251 @@
+//! Lineage: where the history of a file begins, if that is another file of its session.
+//!
+//! ```text
+//! generation 1   a b c d e f          generation 2   (generation 1, up to d) g h
+//!                                     generation 3   (generation 2, up to g) i
+//!                                     the path of i: a b c d g i
+//! ```
+//!
+//! Which generation a file's first record means is found when it is asked for, so that the order in which the files
+//! came does not matter, and a base that was taken in again is read as it is now.
+//!
+//! Invariant: entries stay with the session they are in. A history that begins in another session is read from the part of
+//! that session's file that was taken in with it, and is not read where none was.
+
+use crate::{
+    json::Raw,
+    model::{
+        EntryNumber, File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State,
+    },
+    session::{
+        Elsewhere, Gap, SessionError, View,
+        graph::beginning::{Begins, FOLLOWED},
+    },
+    store::StoreError,
+    wire::{Base, FileName, Graph, first_record},
+};
+
+/// How many entries are looked at together to find where a base ends.
+const LOOKED: u64 = 256;
+
+impl View<'_> {
+    /// Returns where the history of the generation begins.
+    pub(crate) fn begins(&self) -> Result<&Begins, SessionError> {
+        if let Some(known) = self.begins.get() {
+            return Ok(known);
+        }
+        let found = self.find_begin()?;
+        Ok(self.begins.get_or_init(|| found))
+    }
+
+    /// Looks at the first of the files that lead here.
+    pub(crate) fn into_first(self) -> Result<Self, SessionError> {
+        let mut view = self;
+        while let Begins::At(position) = *view.begins()? {
+            view = view.base(position);
+        }
+        Ok(view)
+    }
+
+    /// Returns the entries of all files that lead here, those of the first one first.
+    pub(crate) fn lineage(&self) -> Result<Vec<EntryNumber>, SessionError> {
+        let mut files = Vec::new();
+        self.climb(&mut |view| {
+            files.push(view.sequence()?);
+            Ok(())
+        })?;
+        files.reverse();
+        Ok(files.concat())
+    }
+
+    /// Returns where the history begins, of all files that lead here, if it cannot be read.
+    pub(crate) fn elsewhere(&self) -> Result<Option<Elsewhere>, SessionError> {
+        let begins = self.climb(&mut |_| Ok(()))?;
+        Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
+    }
+
+    /// Returns the position at which nothing comes after an entry of the files that lead here.
+    pub(crate) fn ending_at(&self, entry: EntryNumber) -> Result<Option<Position>, SessionError> {
+        let mut found = None;
+        self.climb(&mut |view| {
+            if let (None, Some(place)) = (found, view.place(entry)?) {
+                let (head, horizon) = (Some(entry), place.next().get());
+                found = Some(Position { head, horizon, ..view.position });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Returns how many entries stand from one on, in the files that lead here, if it is in any of them.
+    pub(crate) fn since(&self, entry: EntryNumber) -> Result<Option<u64>, SessionError> {
+        let (mut since, mut found) = (0, None);
+        self.climb(&mut |view| {
+            if found.is_none() {
+                let place = view.place(entry)?;
+                since += view.end().since(place.unwrap_or(PlaceNumber::FIRST));
+                found = place.map(|_| since);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
+    pub(crate) fn climb(
+        &self,
+        each: &mut dyn FnMut(&Self) -> Result<(), SessionError>,
+    ) -> Result<Begins, SessionError> {
+        each(self)?;
+        let mut begins = self.begins()?.clone();
+        let mut held;
+        let mut view = self;
+        while let Begins::At(position) = begins {
+            held = view.base(position);
+            each(&held)?;
+            begins = held.begins()?.clone();
+            view = &held;
+        }
+        Ok(begins)
+    }
+
+    /// Returns the newest state of the session's file of an id, whole; of several files the newest one.
+    pub(crate) fn of_file(&self, id: &str) -> Result<Option<Self>, SessionError> {
+        let Some(&generation) = self.states(|name| name.id == id)?.first() else { return Ok(None) };
+        let whole = self.base(Position { generation, head: None, horizon: u64::MAX });
+        let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
+        Ok(Some(self.base(Position { generation, head: None, horizon })))
+    }
+
+    /// Returns whether one of a session's own files has this id.
+    pub(crate) fn has_file(&self, session: &str, id: &str) -> Result<bool, SessionError> {
+        Ok(!self.states(|name| name.id == id && name.session == session)?.is_empty())
+    }
+
+    /// Returns why the agent does not resume the generation's file, if it does not. Agents pass what is no record.
+    pub(crate) fn unresumed(&self) -> Result<Option<&'static str>, SessionError> {
+        Ok(self.format.unresumed(first_record(self)?.as_ref()))
+    }
+
+    /// Looks at a generation from which this one goes on.
+    pub(crate) fn base(&self, position: Position) -> Self {
+        let mut base = Self::over(self.store, self.key, self.format, position);
+        base.kept = self.kept.clone();
+        base.pending = self.pending.as_ref().map(|pending| pending.of(position.generation));
+        base.behind.clone_from(&self.behind);
+        base.behind.insert(self.position.generation);
+        base.gathering(&self.damages)
+    }
+
+    fn find_begin(&self) -> Result<Begins, SessionError> {
+        let Some(first) = self.at(PlaceNumber::FIRST)? else { return Ok(Begins::Here) };
+        let line = self.line(first)?;
+        let base = Raw::object(&line).and_then(|record| self.format.base(record));
+        let Some(base) = base else { return Ok(Begins::Here) };
+        let states = self.states(|name| name.id == base.file)?;
+        let mut gap = None;
+        for generation in states {
+            if self.position.generation == generation
+                || self.behind.contains(&generation)
+                || self.behind.len() >= FOLLOWED
+            {
+                gap = Some(Gap::Endless);
+                continue;
+            }
+            let whole = Position { generation, head: None, horizon: u64::MAX };
+            let entries = base.bytes.map(|bytes| self.base(whole).entries_within(bytes));
+            if let Some(horizon) = entries.transpose()?.flatten().filter(|entries| *entries > 0) {
+                return Ok(Begins::At(Position { horizon, ..whole }));
+            }
+            gap = gap.or(Some(Gap::Short));
+        }
+        let gap = gap.map_or_else(|| self.gap(&base), Ok)?;
+        Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
+    }
+
+    /// Returns why no file of the session is the one that is named.
+    fn gap(&self, base: &Base) -> Result<Gap, SessionError> {
+        if let Some(session) = &base.session {
+            return Ok(Gap::Parent(session.clone()));
+        }
+        // Only a file that is not its session's first goes on from another one of it.
+        let own = self.files()?.into_iter().find(|(_, at)| *at == self.position.generation);
+        let is_later = own.is_some_and(|(name, _)| name.id != name.session);
+        Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
+    }
+
+    /// Returns the newest generation of each file whose name is meant, the newest first.
+    fn states(
+        &self,
+        is_meant: impl Fn(&FileName) -> bool,
+    ) -> Result<Vec<GenerationNumber>, SessionError> {
+        let meant = self.files()?.into_iter().filter(|(name, _)| is_meant(name));
+        let mut states: Vec<GenerationNumber> = meant.map(|(_, generation)| generation).collect();
+        states.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(states)
+    }
+
+    /// Returns the parsed names of the session's files, each with its newest generation.
+    fn files(&self) -> Result<Vec<(FileName, GenerationNumber)>, SessionError> {
+        let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
+        let held = FileNumber::FIRST
+            .onwards()
+            .zip(&state.files)
+            .map(|(n, place)| File { n, place: place.clone() });
+        let mut files: Vec<File> = held.collect();
+        let mut generations: Vec<Generation> =
+            state.generations.iter().map(|(_, generation)| *generation).collect();
+        if let Some(pending) = &self.pending {
+            files.extend(pending.facts.files.iter().cloned());
+            generations.extend(pending.facts.generations.iter().copied());
+        }
+        let named = files.into_iter().filter_map(|file| {
+            let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
+            let newest = of_file.map(|generation| generation.n).max()?;
+            Some((self.format.file_name(file.place.name()?)?, newest))
+        });
+        Ok(named.collect())
+    }
+
+    /// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
+    ///
+    /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
+    pub(crate) fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
+        let runs = self.every_run()?;
+        if runs.last().is_none_or(|run| run.length() < bytes) {
+            return Ok(None);
+        }
+        if bytes == 0 {
+            return Ok(Some(0));
+        }
+        let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
+        let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
+        let gaps: Vec<u64> =
+            run.gaps.iter(run.start, run.count).map(|gap| gap.len() as u64).collect();
+        let (mut left, mut end) = (run.count, run.bytes);
+        while end > bytes && left > 0 {
+            let some = left.min(LOOKED);
+            let lengths = self.lengths(run.first.plus(left - some)..run.first.plus(left))?;
+            for length in lengths.into_iter().rev() {
+                if end <= bytes {
+                    break;
+                }
+                left -= 1;
+                let gap = usize::try_from(left).ok().and_then(|n| gaps.get(n));
+                end = end.saturating_sub(length + gap.copied().unwrap_or(0));
+            }
+        }
+        Ok(Some(run.start + left))
+    }
+
+    /// Returns where in the generation's file this many entries end.
+    pub(crate) fn end_of(&self, entries: u64) -> Result<u64, StoreError> {
+        let runs = self.runs_behind(entries.saturating_sub(1))?;
+        let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };
+        let kept = entries.saturating_sub(run.start);
+        let lengths = self.lengths(run.first.plus(kept)..run.first.plus(run.count))?;
+        let gaps = run.gaps.iter(run.start, run.count).skip(usize::try_from(kept).unwrap_or(0));
+        let behind: u64 = gaps.map(|gap| gap.len() as u64).chain(lengths).sum();
+        Ok(run.bytes.saturating_sub(behind))
+    }
+}

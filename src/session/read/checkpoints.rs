@@ -1,0 +1,664 @@
+//! Checkpoints: the numbered places of a session, and the entries there.
+
+use std::{collections::BTreeMap, fmt, ops::Range};
+
+use crate::{
+    json::Raw,
+    model::{
+        Block, Checkpoint, CheckpointNumber, Command, EntryId, EntryNumber, Image, Kind, Message,
+        OperationNumber, PlaceNumber, Position, Run, Timestamp,
+    },
+    session::{
+        Damaged, Damages, Session, SessionError, View, derive::words, entry_ids,
+        graph::replay::Replays,
+    },
+    store::Store,
+    wire::{Failure, Graph},
+};
+
+/// A checkpoint as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// The operation that gave it.
+    pub operation: OperationNumber,
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
+    /// The entry behind which it is.
+    pub entry: Option<EntryId>,
+    /// The turn of the user before which it is.
+    pub turn: Option<EntryNumber>,
+    /// The id of that turn.
+    pub before: Option<EntryId>,
+    /// The first words of that turn.
+    pub words: Option<String>,
+    /// When that turn was said, or else the checkpoint put.
+    pub time: Option<Timestamp>,
+    /// The damage of that turn, which then has no words.
+    pub damage: Option<String>,
+}
+
+impl Shown {
+    /// Returns whether the entry before it is damaged: nothing is known of it but its number.
+    pub fn is_nowhere(&self) -> bool {
+        self.entry.is_none() && self.checkpoint.place.head.is_some()
+    }
+
+    /// Returns the turn as a damaged entry, if it is one.
+    pub fn damaged(&self) -> Option<Damaged> {
+        Some(Damaged { entry: self.before, problem: self.damage.clone()? })
+    }
+}
+
+/// Where the current branch ends, among the checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// Just before the turn that has this number.
+    Before(CheckpointNumber),
+    /// At a checkpoint that no turn has, or after a note there and what was said to that.
+    At(CheckpointNumber),
+    /// In the turn that has this number, or after all of it.
+    In(CheckpointNumber),
+}
+
+impl Spot {
+    /// Returns the number.
+    pub fn checkpoint(self) -> CheckpointNumber {
+        match self {
+            Self::Before(n) | Self::At(n) | Self::In(n) => n,
+        }
+    }
+
+    /// Returns where a checkpoint is.
+    fn of(checkpoint: &Checkpoint) -> Self {
+        match checkpoint.before {
+            Some(_) => Self::Before(checkpoint.n),
+            None => Self::At(checkpoint.n),
+        }
+    }
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(n) => write!(f, "just before @{n}"),
+            Self::At(n) => write!(f, "at @{n}"),
+            Self::In(n) => write!(f, "at the end of @{n}"),
+        }
+    }
+}
+
+/// How many checkpoints are looked at together, from the newest on.
+const BATCH: u64 = 256;
+/// How many of the last entries are looked at for where a session is, and by how much more each next time.
+const LOOKED: usize = 64;
+/// How many checkpoints an error names if none matches.
+const NEAREST: usize = 3;
+
+/// Returns the checkpoints with these numbers that are neither undone nor lost, each after the operation that gave it, in
+/// order.
+fn standing(
+    store: &dyn Store,
+    session: &Session,
+    range: Range<CheckpointNumber>,
+) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
+    let mut given = store.checkpoints(session.key, range)?;
+    let undone = store.state(session.key)?.undone();
+    given.retain(|(operation, _)| !undone.contains(operation));
+    Ok(given)
+}
+
+/// Returns the newest checkpoint that is not undone.
+pub(crate) fn newest(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<Option<Checkpoint>, SessionError> {
+    let mut end = store.state(session.key)?.next_checkpoint();
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
+        if let Some((_, newest)) = standing(store, session, start..end)?.pop() {
+            return Ok(Some(newest));
+        }
+        end = start;
+    }
+    Ok(None)
+}
+
+/// Returns the checkpoints that stand before or behind entries from this one on.
+///
+/// A checkpoint is given when its entry is there, so numbers and entries rise together: a turn before the first entry
+/// ends the search.
+pub(crate) fn since(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Vec<Checkpoint>, SessionError> {
+    let mut found = Vec::new();
+    each_since(store, session, entry, &mut |checkpoint| found.push(checkpoint))?;
+    found.sort_by_key(|checkpoint| checkpoint.n);
+    Ok(found)
+}
+
+/// Hands over the same, in no order.
+fn each_since(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+    each: &mut dyn FnMut(Checkpoint),
+) -> Result<(), SessionError> {
+    // An agent's own record may stand far before the entries that share it.
+    let entry = if session.format.traits().has_checkpoints { EntryNumber::FIRST } else { entry };
+    let mut end = store.state(session.key)?.next_checkpoint();
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
+        let batch = standing(store, session, start..end)?;
+        let passed = batch.iter().any(|(_, c)| c.before.is_some_and(|turn| turn < entry));
+        for (_, checkpoint) in batch {
+            each(checkpoint);
+        }
+        end = if passed { CheckpointNumber::FIRST } else { start };
+    }
+    Ok(())
+}
+
+/// Returns the checkpoints that are not undone, in order.
+pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, SessionError> {
+    newest_checkpoints(store, session, usize::MAX)
+}
+
+/// Returns how many checkpoints are not undone.
+pub(crate) fn count(store: &dyn Store, session: &Session) -> Result<u64, SessionError> {
+    Ok(standing(store, session, CheckpointNumber::ALL)?.len() as u64)
+}
+
+/// Returns the newest checkpoints that are not undone, up to the number wanted, in order.
+pub fn newest_checkpoints(
+    store: &dyn Store,
+    session: &Session,
+    wanted: usize,
+) -> Result<Vec<Shown>, SessionError> {
+    let mut newest = Vec::new();
+    each_checkpoint(store, session, wanted, |shown| {
+        newest.push(shown);
+        Ok::<_, SessionError>(())
+    })?;
+    Ok(newest)
+}
+
+/// Hands over the newest checkpoints that are not undone, up to the number wanted, in order; a few of them are read at a time.
+pub fn each_checkpoint<E: From<SessionError>>(
+    store: &dyn Store,
+    session: &Session,
+    wanted: usize,
+    mut each: impl FnMut(Shown) -> Result<(), E>,
+) -> Result<(), E> {
+    let read = |range| standing(store, session, range);
+    let end = store.state(session.key).map_err(SessionError::from)?.next_checkpoint();
+    let mut start = CheckpointNumber::FIRST;
+    if wanted < usize::MAX {
+        let mut left = wanted;
+        start = end;
+        while start > CheckpointNumber::FIRST && left > 0 {
+            let batch = read(start.minus(BATCH)..start)?;
+            start = match batch.len().checked_sub(left).and_then(|before| batch.get(before)) {
+                Some((_, first)) => first.n,
+                None => start.minus(BATCH),
+            };
+            left = left.saturating_sub(batch.len());
+        }
+    }
+    while start < end {
+        let next = start.plus(BATCH).min(end);
+        for shown in shown(store, session, read(start..next)?)? {
+            each(shown)?;
+        }
+        start = next;
+    }
+    Ok(())
+}
+
+/// Returns where the current branch ends. Of several checkpoints there it is the one that the newest operation went back to,
+/// or the first.
+pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>, SessionError> {
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(None) };
+    let next = tip.next_operation();
+    let newest = store.operations(session.key, next.minus(1)..next)?.pop();
+    let named = newest.and_then(|operation| match operation.command {
+        Command::Revert { checkpoint, .. } => checkpoint,
+        _ => None,
+    });
+    let view = View::new(store, session, position, Some(&tip.spans));
+    let replays = Replays::of(store, session)?;
+    // More and more is looked at, until a turn is in it: a long session costs no more than its last turn.
+    let (mut wanted, mut known) = (LOOKED, None);
+    loop {
+        let path = view.path(wanted)?.entries;
+        if known == Some(path.len()) {
+            return Ok(None);
+        }
+        let first = path.iter().min().map(|first| replays.reach(*first));
+        let given = since(store, session, first.unwrap_or(EntryNumber::FIRST))?;
+        let at = |entry: Option<EntryNumber>| {
+            let entry = entry.map(|entry| replays.first(entry));
+            let mut here = given.iter().filter(|given| given.place.head == entry);
+            let first = here.clone().next();
+            here.find(|given| Some(given.n) == named).or(first).map(Spot::of)
+        };
+        if known.is_none()
+            && let Some(spot) = at(path.last().copied())
+        {
+            return Ok(Some(spot));
+        }
+        let places = Places::of(session, replays.clone(), |each| {
+            given.iter().cloned().for_each(each);
+            Ok(())
+        })?;
+        for (place, &entry) in path.iter().enumerate().rev() {
+            // A note that was left on the way back comes after the place.
+            if view.record(entry)?.kind == Kind::Note {
+                // Records beside the conversation may come before it.
+                let mut found = None;
+                let mut before = place;
+                while found.is_none() {
+                    let above = match before.checked_sub(1).and_then(|n| path.get(n)) {
+                        Some(above) => Some(*above),
+                        None => view.parent(path.get(before).copied().unwrap_or(entry))?,
+                    };
+                    found = at(above);
+                    let is_beside = match above {
+                        Some(above) => before > 0 && !view.record(above)?.kind.is_talk(),
+                        None => false,
+                    };
+                    if !is_beside {
+                        break;
+                    }
+                    before -= 1;
+                }
+                if let Some(spot) = found {
+                    let mut is_talk = false;
+                    for &later in path.iter().skip(place + 1) {
+                        is_talk |= view.record(later)?.kind.is_talk();
+                    }
+                    let n = spot.checkpoint();
+                    return Ok(Some(if is_talk { Spot::At(n) } else { spot }));
+                }
+            }
+            if let Some(found) = places.before(&view, entry)? {
+                // An agent that counts from 0 again in another file says nothing of this one.
+                let is_here =
+                    found.own.is_none_or(|own| own.place.generation == position.generation);
+                return Ok(is_here.then_some(Spot::In(found.n)));
+            }
+        }
+        (wanted, known) = (wanted * LOOKED, Some(path.len()));
+    }
+}
+
+/// Returns where a checkpoint is.
+pub(crate) fn spot_of(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Option<Spot>, SessionError> {
+    Ok(standing(store, session, n.alone())?.pop().map(|(_, found)| Spot::of(&found)))
+}
+
+/// Returns the turn that a checkpoint is just before.
+pub(crate) fn turn_of(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Option<EntryNumber>, SessionError> {
+    let found = standing(store, session, n.alone())?;
+    let turns = turns(store, session, found.iter().map(|(_, checkpoint)| checkpoint))?;
+    Ok(turns.into_iter().flatten().next())
+}
+
+/// Returns the number of the turn that follows another one on the current path, or why there is none.
+pub(crate) fn next_turn(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Result<CheckpointNumber, &'static str>, SessionError> {
+    let Some(turn) = turn_of(store, session, n)? else {
+        return Ok(Err("it is not a turn"));
+    };
+    let tip = store.state(session.key)?;
+    let position = tip.position().unwrap_or_default();
+    let view = View::new(store, session, position, Some(&tip.spans));
+    let places = Places::since(store, session, turn)?;
+    let mut limit = LOOKED;
+    loop {
+        let path = view.path(limit)?.entries;
+        let at = path.iter().rposition(|entry| places.replays.first(*entry) == turn);
+        if let Some(at) = at {
+            for &entry in path.iter().skip(at + 1) {
+                let is_turn = view.as_derived(entry)?.kind == Kind::User;
+                if let Some(next) = places.before(&view, entry)?.filter(|_| is_turn) {
+                    return Ok(Ok(next.n));
+                }
+            }
+            return Ok(Err("no turn follows it"));
+        }
+        if path.len() < limit {
+            return Ok(Err("it is not on the current branch"));
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
+/// Adds to checkpoints the entries and turns that stand there.
+fn shown(
+    store: &dyn Store,
+    session: &Session,
+    given: Vec<(OperationNumber, Checkpoint)>,
+) -> Result<Vec<Shown>, SessionError> {
+    let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
+    let wanted: Vec<EntryNumber> = turns.iter().flatten().copied().collect();
+    let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
+    let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
+    let (mut words, mut times) = (BTreeMap::new(), BTreeMap::new());
+    let damages = Damages::gathered();
+    damages.lines(store, session.key, &wanted, &mut |n, line| {
+        let record = Raw::object(&line);
+        let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        let first = messages.first();
+        let is_image = |block: &Block| matches!(block, Block::Image(_));
+        let text = first.map(Message::text).filter(|text| !text.trim().is_empty());
+        let image = first.filter(|message| message.blocks.iter().any(is_image));
+        words.insert(n, text.or(image.map(|_| Image::WORDS.to_owned())).unwrap_or_default());
+        times.extend(record.and_then(|record| Some((n, session.format.envelope(record).time?))));
+    })?;
+    let mut operations = BTreeMap::new();
+    // An agent's own says nothing of when it was put.
+    let is_put = |(_, checkpoint): &&(OperationNumber, Checkpoint)| {
+        checkpoint.before.is_none() && checkpoint.own.is_none()
+    };
+    for (operation, _) in given.iter().filter(is_put) {
+        let put = store.operations(session.key, operation.alone())?.pop();
+        operations.extend(put.map(|put| (*operation, put.at)));
+    }
+    let show =
+        |((operation, checkpoint), turn): ((OperationNumber, Checkpoint), Option<EntryNumber>)| {
+            let words = turn.and_then(|n| words.get(&n).cloned());
+            let own = own_selector(session, &checkpoint);
+            let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
+            let before = turn.and_then(|turn| ids.get(&turn).copied());
+            let damage = turn.and_then(|n| damages.of(n));
+            let put = operations.get(&operation);
+            let time = turn.map_or(put, |turn| times.get(&turn)).copied();
+            Shown { checkpoint, operation, own, entry, turn, before, words, time, damage }
+        };
+    Ok(given.into_iter().zip(turns).map(show).collect())
+}
+
+/// Returns the turns before which checkpoints stand: behind an agent's own record, the next turn in its file.
+pub(crate) fn turns<'c>(
+    store: &dyn Store,
+    session: &Session,
+    checkpoints: impl Iterator<Item = &'c Checkpoint>,
+) -> Result<Vec<Option<EntryNumber>>, SessionError> {
+    let mut turns = Vec::new();
+    let state = store.state(session.key)?;
+    let start = Position::default();
+    let mut view = View::new(store, session, start, Some(&state.spans));
+    let mut generation = start.generation;
+    for checkpoint in checkpoints {
+        if checkpoint.own.is_none() {
+            turns.push(checkpoint.before);
+            continue;
+        }
+        if generation != checkpoint.place.generation {
+            generation = checkpoint.place.generation;
+            let horizon = state.ends.get(&generation).map_or(0, Run::end);
+            view = view.moved(Position { generation, head: None, horizon });
+        }
+        let mut place = PlaceNumber::new(checkpoint.place.horizon);
+        turns.push(loop {
+            place = place.next();
+            let Some(entry) = view.at(place)? else { break None };
+            match view.as_derived(entry)?.kind {
+                Kind::User => break Some(entry),
+                Kind::System | Kind::Opaque => {}
+                _ => break None,
+            }
+        });
+    }
+    Ok(turns)
+}
+
+/// Returns the record with which an agent set the checkpoint that an entry comes after: between the two lie only
+/// records that are not part of the conversation, or that say the number. Numbers are given as lines come, so that it does not
+/// tell whether another record came to stand on the line of one of them.
+fn marker(
+    view: &View<'_>,
+    mut at: Option<EntryNumber>,
+    sets: impl Fn(EntryNumber) -> Result<bool, Failure>,
+) -> Result<Option<EntryNumber>, Failure> {
+    while let Some(entry) = at {
+        match view.as_derived(entry)?.kind {
+            Kind::Meta if sets(entry)? => return Ok(Some(entry)),
+            kind if !kind.is_talk() => at = view.parent(entry)?,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a checkpoint of the agent's own comes after an entry: then the next turn is its.
+pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Failure> {
+    let sets = |entry| {
+        let line = view.line(entry)?;
+        Ok(Raw::object(&line).and_then(|record| view.format.checkpoint(record)).is_some())
+    };
+    Ok(marker(view, Some(last), sets)?.is_some())
+}
+
+/// A checkpoint that comes before an entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'p> {
+    /// Its number.
+    pub(crate) n: CheckpointNumber,
+    /// All of it, if the agent set it itself.
+    pub(crate) own: Option<&'p Checkpoint>,
+}
+
+/// The checkpoints of a session, by the entries next to them.
+pub(crate) struct Places {
+    /// Those before turns, by the turns: of several the newest comes last.
+    before: Vec<(EntryNumber, CheckpointNumber)>,
+    /// Those of them that an agent set.
+    own: BTreeMap<CheckpointNumber, Checkpoint>,
+    behind: BTreeMap<EntryNumber, Vec<Checkpoint>>,
+    has_markers: bool,
+    replays: Replays,
+}
+
+impl Places {
+    /// Gathers the checkpoints that stand before or behind entries from this one on.
+    pub(crate) fn since(
+        store: &dyn Store,
+        session: &Session,
+        entry: EntryNumber,
+    ) -> Result<Self, SessionError> {
+        let replays = Replays::of(store, session)?;
+        let entry = replays.reach(entry);
+        Self::of(session, replays, |each| each_since(store, session, entry, each))
+    }
+
+    /// Gathers the checkpoints that are handed over.
+    fn of(
+        session: &Session,
+        replays: Replays,
+        checkpoints: impl FnOnce(&mut dyn FnMut(Checkpoint)) -> Result<(), SessionError>,
+    ) -> Result<Self, SessionError> {
+        let mut before = Vec::new();
+        let mut own = BTreeMap::new();
+        let mut behind: BTreeMap<EntryNumber, Vec<Checkpoint>> = BTreeMap::new();
+        checkpoints(&mut |checkpoint| match (checkpoint.before, checkpoint.place.head) {
+            (Some(turn), _) => {
+                before.push((turn, checkpoint.n));
+                own.extend(checkpoint.own.is_some().then_some((checkpoint.n, checkpoint)));
+            }
+            (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
+            (None, None) => {}
+        })?;
+        before.sort_unstable();
+        for behind in behind.values_mut() {
+            behind.sort_by_key(|checkpoint| checkpoint.n);
+        }
+        let has_markers = session.format.traits().has_checkpoints;
+        Ok(Self { before, own, behind, has_markers, replays })
+    }
+
+    /// Returns the checkpoint that comes before an entry.
+    pub(crate) fn before(
+        &self,
+        view: &View<'_>,
+        entry: EntryNumber,
+    ) -> Result<Option<Given<'_>>, Failure> {
+        let met = |entry: EntryNumber| {
+            let turn = self.replays.first(entry);
+            let until = self.before.partition_point(|(before, _)| *before <= turn);
+            let last = until.checked_sub(1).and_then(|last| self.before.get(last));
+            let (_, n) = last.filter(|(before, _)| *before == turn)?;
+            Some(Given { n: *n, own: self.own.get(n) })
+        };
+        if let Some(found) = met(entry) {
+            return Ok(Some(found));
+        }
+        if !self.has_markers || !view.as_derived(entry)?.kind.is_talk() {
+            return Ok(None);
+        }
+        let sets = |entry| Ok(met(entry).is_some_and(|found| found.own.is_some()));
+        let marker = marker(view, view.parent(entry)?, sets)?;
+        Ok(marker.and_then(met))
+    }
+
+    /// Returns whether a turn of the user begins with an entry of a path.
+    pub(crate) fn is_turn(&self, view: &View<'_>, entry: EntryNumber) -> Result<bool, Failure> {
+        Ok(view.record(entry)?.kind == Kind::User && self.before(view, entry)?.is_some())
+    }
+
+    /// Returns the checkpoints that were put behind an entry.
+    pub(crate) fn behind(&self, entry: EntryNumber) -> &[Checkpoint] {
+        let entry = self.replays.first(entry);
+        self.behind.get(&entry).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the end of the turn that is so many before the one with the head in it, or the start before the first one.
+pub(crate) fn turns_before(
+    view: &View<'_>,
+    session: &Session,
+    back: usize,
+) -> Result<Option<Position>, SessionError> {
+    let Some(head) = view.position().head else { return Ok(None) };
+    let mut limit = LOOKED;
+    loop {
+        let path = view.path(limit)?.entries;
+        let is_whole = path.len() < limit;
+        let first = path.iter().min().copied().unwrap_or_default();
+        let turns = Places::since(view.store(), session, first)?;
+        // An agent's own records may follow the head.
+        let end = path.iter().rposition(|entry| *entry == head).map_or(path.len(), |at| at + 1);
+        let mut left = back;
+        for (at, &entry) in path.iter().enumerate().take(end).rev() {
+            left -= usize::from(turns.is_turn(view, entry)?);
+            if left == 0 {
+                let before = at.checked_sub(1).and_then(|at| path.get(at).copied());
+                let generation = view.position().generation;
+                match before {
+                    Some(_) => return Ok(Some(Position { head: before, ..view.position() })),
+                    None if is_whole => {
+                        return Ok(Some(Position { generation, ..Position::default() }));
+                    }
+                    None => break,
+                }
+            }
+        }
+        if is_whole {
+            return Ok(None);
+        }
+        limit = limit.saturating_mul(LOOKED);
+    }
+}
+
+/// Returns the checkpoint of an agent's own number: on the current path the first that has it, as the agent counts.
+fn own(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Option<Checkpoint>, SessionError> {
+    let mut found = standing(store, session, CheckpointNumber::ALL)?;
+    found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
+    let view = View::new(store, session, position, Some(&tip.spans));
+    let mut on_path = BTreeMap::new();
+    for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
+        on_path.entry(entry).or_insert(place);
+    }
+    let replays = Replays::of(store, session)?;
+    let on_path: BTreeMap<EntryNumber, usize> =
+        on_path.into_iter().map(|(entry, place)| (replays.first(entry), place)).collect();
+    let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
+    let candidates = found.into_iter().map(|(_, found)| found);
+    let candidates = candidates.filter_map(|found| Some((place(&found)?, found)));
+    Ok(candidates.min_by_key(|(place, _)| *place).map(|(_, found)| found))
+}
+
+/// Returns the checkpoint of a number as a person wrote it, or the nearest ones.
+pub(crate) fn find(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Checkpoint, SessionError> {
+    if let Ok(n) = wanted.parse::<CheckpointNumber>()
+        && let Some((_, found)) = standing(store, session, n.alone())?.pop()
+    {
+        return followed(store, session, found);
+    }
+    if let Some(number) = own_number(session, wanted)
+        && let Some(found) = own(store, session, number)?
+    {
+        return followed(store, session, found);
+    }
+    let aim = wanted.parse::<i128>().unwrap_or(i128::MAX);
+    let mut nearest = standing(store, session, CheckpointNumber::ALL)?;
+    nearest.sort_by_key(|(_, checkpoint)| i128::from(checkpoint.n.get()).abs_diff(aim));
+    nearest.truncate(NEAREST);
+    nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
+    let describe = |shown: Shown| {
+        let note = shown.checkpoint.note.map(|note| note.to_text());
+        let said = shown.words.map(|said| words(&said).unwrap_or(said));
+        let words = note.or(said).unwrap_or_default();
+        (shown.checkpoint.n, words)
+    };
+    Err(SessionError::NoCheckpoint {
+        wanted: wanted.to_owned(),
+        nearest: shown(store, session, nearest)?.into_iter().map(describe).collect(),
+    })
+}
+
+/// Returns a checkpoint where it is now, if its generation was written again since.
+fn followed(
+    store: &dyn Store,
+    session: &Session,
+    mut found: Checkpoint,
+) -> Result<Checkpoint, SessionError> {
+    found.place = Replays::of(store, session)?.follow(store, session, found.place)?;
+    Ok(found)
+}
+
+/// Returns the selector of an agent's own number, such as `kimi:3`.
+pub(crate) fn own_selector(session: &Session, checkpoint: &Checkpoint) -> Option<String> {
+    checkpoint.own.as_ref().map(|own| format!("{}:{own}", session.format.name()))
+}
+
+/// Returns the agent's own number in a selector such as `kimi:3`.
+pub(crate) fn own_number<'w>(session: &Session, wanted: &'w str) -> Option<&'w str> {
+    wanted.strip_prefix(session.format.name())?.strip_prefix(':')
+}

@@ -1,0 +1,366 @@
+//! Selecting: the words that a person types, as a session or an entry.
+//!
+//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
+//! an entry's id or of its record's uuid. Where one goes back to, a bare number is a checkpoint.
+//!
+//! A session is the beginning of its id, behind its format and a colon where two formats share the id, or its title.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use crate::{
+    json::Raw,
+    model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position, SessionName},
+    session::{
+        Damages, Session, SessionError, View,
+        read::{checkpoints, listing},
+    },
+    store::{Listed, SessionFilter, Store, StoreError, Within},
+    wire::{self, Graph},
+};
+
+/// How many matches an error lists.
+const LISTED: usize = 8;
+/// The shortest beginning of a session's id that names it to a person.
+const SHORT: usize = 8;
+/// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
+const DIGITS: usize = 8;
+/// All digits of an id.
+const LONGEST: usize = 64;
+
+/// The target of a selector: an entry, and the position from which it is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where a path from here begins; its head is the entry.
+    pub position: Position,
+    /// The checkpoint, if one was named.
+    pub checkpoint: Option<Checkpoint>,
+    /// The branch, if one was named or implied.
+    pub branch: Option<String>,
+}
+
+impl Target {
+    /// Returns the entry, or `None` before the first.
+    pub fn entry(&self) -> Option<EntryNumber> {
+        self.position.head
+    }
+}
+
+/// The shortest beginning of a title that names a session.
+const TITLE: usize = 3;
+
+/// Finds a session by the beginning of its id or of its title; without a word, the newest that works in a folder, or in the
+/// nearest one above in which any does.
+pub fn find_session(
+    store: &dyn Store,
+    wanted: Option<&str>,
+    folder: &Path,
+) -> Result<Session, SessionError> {
+    let Some(wanted) = wanted else {
+        // A sub-agent works where its session does, and is not the one that is meant.
+        for folder in folder.ancestors() {
+            let here = SessionFilter {
+                folder: Some(Within::At(folder.to_string_lossy().into_owned())),
+                limit: Some(1),
+                ..SessionFilter::default()
+            };
+            if let Some(newest) = sessions(store, &here)?.pop() {
+                return known(newest);
+            }
+        }
+        return Err(SessionError::NoSessionHere(folder.to_owned()));
+    };
+    if wanted.is_empty() {
+        // Every id begins with an empty word, and a script whose variable is empty does not mean one of them.
+        return Err(SessionError::NoSession(String::new()));
+    }
+    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    if let Some((format, id)) =
+        wanted.split_once(':').filter(|(name, _)| wire::by_name(name).is_some())
+        && let Some(found) = alone(by_beginning(store, id, Some(format))?, wanted)?
+    {
+        return known(found);
+    }
+    if let Some(found) = alone(by_beginning(store, wanted, None)?, wanted)? {
+        return known(found);
+    }
+    let mut titled = sessions(store, &SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    let is_whole = |listed: &Listed| listed.card.title.as_deref() == Some(wanted);
+    if titled.iter().any(is_whole) || wanted.chars().count() < TITLE {
+        titled.retain(is_whole);
+    }
+    known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
+}
+
+/// Returns the sessions that a filter lets through; if it lets none through, one whose card is damaged may be meant.
+fn sessions(store: &dyn Store, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+    let mut found = listing::listed(store, filter)?;
+    match found.damaged.pop() {
+        Some((_, error)) if found.listed.is_empty() => Err(error),
+        _ => Ok(found.listed),
+    }
+}
+
+/// Returns the sessions whose id begins with a word: the one with exactly this id if there is one, and sub-agents only
+/// if no other session is meant.
+fn by_beginning(
+    store: &dyn Store,
+    wanted: &str,
+    format: Option<&str>,
+) -> Result<Vec<Listed>, SessionError> {
+    let (prefix, agent) = wanted.rsplit_once('/').unwrap_or((wanted, ""));
+    if prefix.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The ids of sub-agents begin with their session's id.
+    let every = SessionFilter {
+        prefix: Some(prefix.to_owned()),
+        format: format.map(str::to_owned),
+        hidden: true,
+        sub_agents: true,
+        ..SessionFilter::default()
+    };
+    let is_exact = |listed: &Listed| listed.name.id == wanted;
+    let mut all = sessions(store, &every)?;
+    // Which of them are sub-agents is asked only if that decides.
+    let exact = all.iter().filter(|listed| is_exact(listed)).count();
+    if exact == 1 {
+        all.retain(is_exact);
+        return Ok(all);
+    }
+    if let [one] = all.as_slice()
+        && is_meant(&one.name.id, wanted)
+    {
+        return Ok(all);
+    }
+    let mut found = sessions(store, &SessionFilter { sub_agents: false, ..every })?;
+    if !found.iter().any(is_exact) {
+        all.retain(|listed| is_meant(&listed.name.id, wanted));
+        found = if found.is_empty() || exact > 0 || !agent.is_empty() { all } else { found };
+    }
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
+    Ok(found)
+}
+
+/// Returns the only session that was found.
+fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, SessionError> {
+    if found.len() > 1 {
+        return Err(SessionError::AmbiguousSession { wanted: wanted.to_owned(), matches: found });
+    }
+    Ok(found.pop())
+}
+
+/// Returns a word of at least eight characters that names a session to [`find_session`], mostly the shortest: only the ids
+/// next to its own are looked at.
+pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, SessionError> {
+    let SessionName { format, id } = &session.name;
+    let others = store.beside(&session.name)?;
+    let is_shared = others.iter().any(|other| other.id == *id && other.format != *format);
+    if is_shared || id.split_once(':').is_some_and(|(word, _)| wire::by_name(word).is_some()) {
+        return Ok(format!("{format}:{id}"));
+    }
+    let mut least = SHORT;
+    if let Some((above, _)) = id.rsplit_once('/') {
+        let above = SessionName { format: format.clone(), id: above.to_owned() };
+        let is_longer =
+            |other: &SessionName| other.id != above.id && other.id.starts_with(&above.id);
+        if store.beside(&above)?.iter().any(is_longer) {
+            // Of a sub-agent's name both parts may be cut short, and the first one is shared.
+            return Ok(id.clone());
+        }
+        least = above.id.chars().count() + 2;
+    }
+    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let others = others.iter().filter(|other| other.id != *id);
+    let shared = others.map(|other| shared(&other.id)).max().unwrap_or(0);
+    Ok(id.chars().take(least.max(shared + 1)).collect())
+}
+
+/// Returns whether an id begins with a word; in a sub-agent's, both its session's part and its own may be cut short.
+fn is_meant(id: &str, wanted: &str) -> bool {
+    let split = |text: &'_ str| text.rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let both = split(id).zip(split(wanted));
+    id.starts_with(wanted)
+        || both
+            .is_some_and(|(id, wanted)| id.0.starts_with(&wanted.0) && id.1.starts_with(&wanted.1))
+}
+
+fn known(listed: Listed) -> Result<Session, SessionError> {
+    Session::from_store(listed.key, listed.name)
+}
+
+/// Finds a place: an entry, or a checkpoint by its number.
+pub fn find_place(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Target, SessionError> {
+    let digits = wanted.strip_prefix('-').unwrap_or(wanted);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return find_entry(store, session, wanted);
+    }
+    match find_base(store, session, &format!("@{wanted}")) {
+        // The beginning of an id may have no other digits.
+        Err(SessionError::NoCheckpoint { .. }) if digits == wanted && digits.len() >= DIGITS => {
+            find_entry(store, session, wanted)
+        }
+        found => found,
+    }
+}
+
+/// Finds an entry, or the end of the turn that is so many before it.
+fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
+    let missing = || SessionError::NoEntry(wanted.to_owned());
+    let (base, back) = match wanted.rsplit_once('~') {
+        None => (wanted, 0),
+        Some((base, "")) => (base, 1),
+        Some((base, back)) => (base, back.parse::<usize>().map_err(|_| missing())?),
+    };
+    let mut target = find_base(store, session, base).map_err(|error| match error {
+        SessionError::NoEntry(_) => missing(),
+        other => other,
+    })?;
+    if back > 0 {
+        let spans = store.state(session.key)?.spans;
+        let view = View::new(store, session, target.position, Some(&spans));
+        target.position = checkpoints::turns_before(&view, session, back)?.ok_or_else(missing)?;
+        // It is at no checkpoint and no branch's end any more.
+        (target.checkpoint, target.branch) = (None, None);
+    }
+    Ok(target)
+}
+
+fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
+    let tip = store.state(session.key)?;
+    let missing = || SessionError::NoEntry(wanted.to_owned());
+    if wanted == "HEAD" {
+        let position = tip.position().ok_or_else(missing)?;
+        return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
+    }
+    let own = checkpoints::own_number(session, wanted).map(|_| wanted);
+    if let Some(number) = wanted.strip_prefix('@').or(own) {
+        let checkpoint = checkpoints::find(store, session, number)?;
+        return Ok(Target {
+            position: checkpoint.place,
+            checkpoint: Some(checkpoint),
+            branch: None,
+        });
+    }
+    if let Some(&position) = tip.branches.get(wanted) {
+        return Ok(Target { position, checkpoint: None, branch: Some(wanted.to_owned()) });
+    }
+    if wanted.is_empty() {
+        // Every id begins with an empty word.
+        return Err(missing());
+    }
+    let found = by_id(store, session, wanted)?;
+    match found.as_slice() {
+        [] => Err(missing()),
+        [entry] => {
+            Ok(Target { position: place(store, session, *entry)?, checkpoint: None, branch: None })
+        }
+        many => {
+            let mut ids = Vec::new();
+            for &n in many.iter().take(LISTED) {
+                ids.extend(store.entries(session.key, n.alone())?.iter().map(|entry| entry.id));
+            }
+            let short = |digits: usize| ids.iter().map(move |id| format!("{id:.digits$}"));
+            let differ =
+                |digits: &usize| short(*digits).collect::<BTreeSet<_>>().len() == ids.len();
+            let digits = (DIGITS..LONGEST).find(differ).unwrap_or(LONGEST);
+            let matches = short(digits).collect();
+            Err(SessionError::AmbiguousEntry { wanted: wanted.to_owned(), matches })
+        }
+    }
+}
+
+/// Returns the entries whose id or whose record's name begins with a word; of a name with several entries, the last.
+fn by_id(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Vec<EntryNumber>, SessionError> {
+    let mut found = match IdPrefix::parse(wanted) {
+        Some(prefix) => store.find(session.key, &prefix)?,
+        None => Vec::new(),
+    };
+    let (low, high) = NameTag::bounds(wanted);
+    let candidates = store.named(session.key, low, high)?;
+    let mut bearers: BTreeMap<String, Vec<EntryNumber>> = BTreeMap::new();
+    let mut damaged = Vec::new();
+    Damages::gathered().each_line(store, session.key, &candidates, &mut |n, line| {
+        let Some(line) = line else {
+            damaged.push(n);
+            return;
+        };
+        let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
+        if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
+            bearers.entry(name).or_default().push(n);
+        }
+    })?;
+    for n in damaged {
+        // Of a damaged record its tag is left, which tells a whole name.
+        let record = store.records(session.key, n.alone())?.pop();
+        if record.and_then(|record| record.name) == Some(NameTag::of(wanted)) {
+            bearers.entry(wanted.to_owned()).or_default().push(n);
+        }
+    }
+    let mut named = BTreeMap::new();
+    for (name, bearers) in bearers {
+        named.extend(seen(store, session, &bearers)?.map(|n| (name, n)));
+    }
+    if let Some(exact) = named.get(wanted) {
+        return Ok(vec![*exact]);
+    }
+    found.extend(named.into_values());
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns which entry of one name is meant: the last in the current generation, else the newest.
+fn seen(
+    store: &dyn Store,
+    session: &Session,
+    bearers: &[EntryNumber],
+) -> Result<Option<EntryNumber>, SessionError> {
+    if let ([] | [_], last) = (bearers, bearers.last()) {
+        return Ok(last.copied());
+    }
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(bearers.last().copied()) };
+    let view = View::new(store, session, position, Some(&tip.spans));
+    let mut last = None;
+    for &entry in bearers {
+        last = last.max(view.place(entry)?.map(|place| (place, entry)));
+    }
+    Ok(last.map(|(_, entry)| entry).or(bearers.last().copied()))
+}
+
+/// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
+pub(crate) fn place(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Position, SessionError> {
+    let tip = store.state(session.key)?;
+    let current = tip.position().map(|at| at.generation);
+    let others = tip.next_generation().earlier();
+    let others = others.rev().filter(|n| Some(*n) != current);
+    for generation in current.into_iter().chain(others) {
+        let view = View::whole(store, session, &tip, generation);
+        if view.place(entry)?.is_some() {
+            return Ok(Position { head: Some(entry), ..view.position() });
+        }
+    }
+    // An entry that is in no generation, such as a result that was cut as it was appended.
+    let held = store.origins(session.key, EntryNumber::ALL)?;
+    match held.iter().find(|(_, origin)| origin.origin == entry) {
+        Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),
+        None => Err(SessionError::NoEntry(entry.to_string())),
+    }
+}

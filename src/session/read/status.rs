@@ -1,0 +1,332 @@
+//! Where entries stand: on the current path, or why not.
+
+use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
+
+use crate::{
+    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Parent, Position, State},
+    session::{
+        Damages, Session, SessionError, View, added_by,
+        graph::replay::Replays,
+        history::departures::{Left, departures},
+        read::{checkpoints::Places, passage::step_of},
+    },
+    store::Store,
+    wire::Graph,
+};
+
+/// Where an entry is in its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// On the current path, and the model is sent it.
+    Current,
+    /// On the current path, above a compaction: the model is no longer sent it.
+    Compacted,
+    /// Beneath an entry of the current path that was cut.
+    Truncated,
+    /// On a branch that is not the current one.
+    Branch(String),
+    /// On no branch, since the operation that brought it was undone.
+    Undone,
+    /// On no branch: the agent left it behind.
+    Left,
+    /// Not known: the session is damaged there.
+    Unknown,
+}
+
+impl Stand {
+    /// Returns the word used in every output.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Compacted => "compacted",
+            Self::Truncated => "truncated",
+            Self::Branch(_) => "branch",
+            Self::Undone => "undone",
+            Self::Left => "left",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// An entry's standing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stands {
+    pub(crate) stand: Stand,
+    /// The checkpoint before the turn of which it is a part, if it is on a branch.
+    pub(crate) turn: Option<CheckpointNumber>,
+    /// Which step of the turn it is, if that is wanted, of an entry of the current path.
+    pub(crate) step: Option<usize>,
+    /// Whether it is of a sub-agent that works in the session's own file.
+    pub(crate) is_of_sub_agent: bool,
+}
+
+/// Returns where each of these entries is, with its step if that is wanted.
+pub(crate) fn stands(
+    store: &dyn Store,
+    session: &Session,
+    entries: &[EntryNumber],
+    wants_steps: bool,
+) -> Result<Vec<Stands>, SessionError> {
+    let state = store.state(session.key)?;
+    let asked: EntrySet = entries.iter().copied().collect();
+    let mut found = Finding::new(store, session, &state)?;
+    let mut left = asked.iter().collect::<Vec<_>>();
+    if state.position().is_some() {
+        found.current(&mut left)?;
+    }
+    for (name, position) in &state.branches {
+        if !left.is_empty() && name != state.current() {
+            found.branch(name, *position, &mut left)?;
+        }
+    }
+    for entry in left {
+        let is_undone = found.is_undone(entry)?;
+        let record = found.view.record(entry)?;
+        // A title, say, follows nothing, so that no way back leaves it.
+        let is_of_all = record.kind == Kind::Meta && record.parent == Parent::Root;
+        let stand = match is_undone {
+            true => Stand::Undone,
+            false if is_of_all => Stand::Current,
+            false => Stand::Left,
+        };
+        found.known.insert(entry, (stand, None));
+    }
+    found.answer(entries, wants_steps)
+}
+
+/// The first entry of a turn, and the entry before it on the path.
+type Turn = (EntryNumber, Option<EntryNumber>);
+
+/// What was met on the way back on a path.
+struct Met {
+    /// The path, as far as it was looked at, and its entries.
+    path: Vec<EntryNumber>,
+    on: EntrySet,
+    /// Of each entry that was looked for the turn of which it is a part.
+    turns: BTreeMap<EntryNumber, Turn>,
+    /// Those before a boundary or a summary.
+    passed: EntrySet,
+}
+
+/// How many entries more are looked at than lie behind those that are looked for, for the beginning of their turn.
+const LOOKED: usize = 64;
+/// How many times as many are looked at, where that was not enough.
+const MORE: usize = 4;
+
+/// The work on a question.
+struct Finding<'a> {
+    store: &'a dyn Store,
+    session: &'a Session,
+    state: &'a State,
+    replays: Replays,
+    view: View<'a>,
+    /// How the agent left the files that it set aside, once that is asked.
+    departures: OnceCell<Rc<[Left]>>,
+    /// The end of the current path, with the turns of what was found on it.
+    path: Vec<EntryNumber>,
+    /// Of each entry where it is, and the turn of which it is a part.
+    known: BTreeMap<EntryNumber, (Stand, Option<Turn>)>,
+}
+
+impl<'a> Finding<'a> {
+    fn new(
+        store: &'a dyn Store,
+        session: &'a Session,
+        state: &'a State,
+    ) -> Result<Self, SessionError> {
+        let replays = Replays::of(store, session)?;
+        let position = state.position().unwrap_or_default();
+        let view = View::new(store, session, position, Some(&state.spans));
+        let view = view.gathering(&Damages::gathered());
+        let (departures, path, known) = (OnceCell::new(), Vec::new(), BTreeMap::new());
+        Ok(Self { store, session, state, replays, view, departures, path, known })
+    }
+
+    /// Finds those that stand on the current path, or beneath it.
+    fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
+        let met = self.meet(&self.view, left)?;
+        // Only what comes before a boundary or a summary may be no longer sent.
+        let sent: EntrySet = if met.passed.is_empty() {
+            EntrySet::default()
+        } else {
+            self.view.sending()?.sent.into_iter().collect()
+        };
+        left.retain(|&entry| {
+            let over = self.replays.last(entry, |entry| met.on.contains(entry));
+            let stand = match met.on.contains(entry) {
+                true if met.passed.contains(entry) && !sent.contains(entry) => Stand::Compacted,
+                true => Stand::Current,
+                false if over != entry => Stand::Truncated,
+                false => return true,
+            };
+            let turn = met.turns.get(&entry).or(met.turns.get(&over)).copied();
+            self.known.insert(entry, (stand, turn));
+            false
+        });
+        self.path = met.path;
+        self.above(met.on, &Stand::Compacted, left)
+    }
+
+    /// Finds those that stand on another branch.
+    fn branch(
+        &mut self,
+        name: &str,
+        position: Position,
+        left: &mut Vec<EntryNumber>,
+    ) -> Result<(), SessionError> {
+        let view = View::new(self.store, self.session, position, Some(&self.state.spans));
+        let stand = Stand::Branch(name.to_owned());
+        let met = self.meet(&view.gathering(self.view.damages()), left)?;
+        self.settle(&met, &stand, left);
+        self.above(met.on, &stand, left)
+    }
+
+    /// Finds those above the beginning of a path: a boundary that begins a file follows the end of the file that it represents.
+    fn above(
+        &mut self,
+        mut on: EntrySet,
+        stand: &Stand,
+        left: &mut Vec<EntryNumber>,
+    ) -> Result<(), SessionError> {
+        for file in self.departures(left)?.iter().rev() {
+            if left.is_empty() || !file.next.is_some_and(|next| on.contains(next)) {
+                continue;
+            }
+            let view = View::new(self.store, self.session, file.at, Some(&self.state.spans));
+            let met = self.meet(&view.gathering(self.view.damages()), left)?;
+            self.settle(&met, stand, left);
+            on.extend(met.on.iter());
+        }
+        Ok(())
+    }
+
+    /// Returns how the agent left the files that it set aside, unless there is nothing left to be found in them.
+    fn departures(&self, left: &[EntryNumber]) -> Result<Rc<[Left]>, SessionError> {
+        if left.is_empty() {
+            return Ok(Rc::default());
+        }
+        if let Some(known) = self.departures.get() {
+            return Ok(known.clone());
+        }
+        let found = departures(self.store, self.session, self.state, self.view.damages())?;
+        Ok(self.departures.get_or_init(|| found.into()).clone())
+    }
+
+    /// Takes those that were met for found.
+    fn settle(&mut self, met: &Met, stand: &Stand, left: &mut Vec<EntryNumber>) {
+        left.retain(|entry| {
+            let is_met = met.on.contains(*entry);
+            if is_met {
+                self.known.insert(*entry, (stand.clone(), met.turns.get(entry).copied()));
+            }
+            !is_met
+        });
+    }
+
+    /// Returns how much of a path has these entries: as far from the end as the oldest one came before the newest entry, where a
+    /// session only went on.
+    fn behind(&self, wanted: &[EntryNumber]) -> usize {
+        let oldest = wanted.iter().min().copied().unwrap_or_default();
+        let behind = self.state.next_entry().since(oldest);
+        usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED)
+    }
+
+    /// Goes back on a path until all of these entries, or those that were put over them, were met with their turns; to its
+    /// beginning, if one is not on it.
+    fn meet(&self, view: &View<'_>, wanted: &[EntryNumber]) -> Result<Met, SessionError> {
+        let mut limit = self.behind(wanted);
+        loop {
+            let path = view.path(limit)?.entries;
+            let is_all = path.len() < limit;
+            if let Some(met) = self.meet_on(view, path, wanted, is_all)? {
+                return Ok(met);
+            }
+            limit = limit.saturating_mul(MORE);
+        }
+    }
+
+    /// Returns what was met on the end of a path, if that is enough of it.
+    fn meet_on(
+        &self,
+        view: &View<'_>,
+        path: Vec<EntryNumber>,
+        wanted: &[EntryNumber],
+        is_all: bool,
+    ) -> Result<Option<Met>, SessionError> {
+        let on: EntrySet = path.iter().copied().collect();
+        let over = |entry: &EntryNumber| {
+            let is_on = on.contains(*entry);
+            if is_on { *entry } else { self.replays.last(*entry, |entry| on.contains(entry)) }
+        };
+        let overs: EntrySet = wanted.iter().map(over).collect();
+        let is_met = overs.iter().all(|entry| on.contains(entry));
+        if !is_all && !is_met {
+            return Ok(None);
+        }
+        let mut met = Met { path, on, turns: BTreeMap::new(), passed: EntrySet::default() };
+        let (mut waiting, mut is_passed) = (Vec::new(), false);
+        let mut left = overs.iter().filter(|entry| met.on.contains(*entry)).count();
+        for (at, &entry) in met.path.iter().enumerate().rev() {
+            if overs.contains(entry) {
+                left -= 1;
+                waiting.push(entry);
+                if is_passed {
+                    met.passed.insert(entry);
+                }
+            }
+            let kind = view.record(entry)?.kind;
+            if kind == Kind::User && !waiting.is_empty() {
+                let before = at.checked_sub(1).and_then(|at| met.path.get(at)).copied();
+                if before.is_none() && !is_all {
+                    return Ok(None);
+                }
+                met.turns.extend(waiting.drain(..).map(|part| (part, (entry, before))));
+            }
+            if left == 0 && waiting.is_empty() {
+                return Ok(Some(met));
+            }
+            is_passed |= matches!(kind, Kind::Boundary | Kind::Summary);
+        }
+        Ok(is_all.then_some(met))
+    }
+
+    /// Returns whether the operation that brought an entry was undone.
+    fn is_undone(&self, entry: EntryNumber) -> Result<bool, SessionError> {
+        let by = added_by(self.store, self.session, self.state, entry)?;
+        Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
+    }
+
+    fn answer(
+        self,
+        entries: &[EntryNumber],
+        wants_steps: bool,
+    ) -> Result<Vec<Stands>, SessionError> {
+        let turns = self.known.values().filter_map(|(_, turn)| *turn);
+        let first =
+            turns.map(|(turn, before)| before.map_or(turn, |before| before.min(turn))).min();
+        let places = first.map(|first| Places::since(self.store, self.session, first));
+        let places = places.transpose()?;
+        let mut answer = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (stand, turn) = self.known.get(entry).cloned().unwrap_or((Stand::Left, None));
+            let step = match (&places, turn) {
+                (Some(turns), Some(_)) if wants_steps => {
+                    step_of(&self.view, self.session, turns, (&self.path, *entry))?
+                }
+                _ => None,
+            };
+            let turn = match (&places, turn) {
+                (Some(places), Some((turn, above))) => {
+                    let before = places.before(&self.view, turn)?.map(|given| given.n);
+                    // A checkpoint that was put there before the turn was said comes before it too.
+                    let put = above.and_then(|above| places.behind(above).last());
+                    before.or(put.map(|checkpoint| checkpoint.n))
+                }
+                _ => None,
+            };
+            let is_of_sub_agent = self.session.format.is_of_sub_agent(&self.view.record(*entry)?);
+            answer.push(Stands { stand, turn, step, is_of_sub_agent });
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,14 @@
+//! The bytes of a store: lines, how they are written down, packed, found, and covered.
+
+pub(crate) mod body;
+pub(crate) mod cover;
+pub(crate) mod difference;
+pub(crate) mod entry_lines;
+pub(crate) mod lengths;
+pub(crate) mod lines;
+pub(crate) mod long_values;
+pub(crate) mod pack;
+pub(crate) mod recent;
+pub(crate) mod redact;
+pub(crate) mod segments;
+pub(crate) mod sift;

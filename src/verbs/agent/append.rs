@@ -1,0 +1,492 @@
+//! Appending: new records at the head of the current branch, one operation a batch.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    archive::{Archive, SyncError, Vain, Workspace},
+    change::{
+        self,
+        goal::{
+            add::{Add, NewRecord},
+            setting::Near,
+        },
+    },
+    context::{cut::Limit, event::Event},
+    files::at::Standing,
+    json::{Kind as JsonKind, Raw},
+    model::{
+        Block, Command, EntryId, EntryNumber, NameTag, OperationNumber, Position, State, line,
+    },
+    report::{Appended, AppendedEntry},
+    session::{
+        Growth, Session,
+        history::origins,
+        plan::{Plan, Steps, branch_text, free_name, given},
+        read::tools::{self, Called},
+    },
+    verbs::{OpsError, window::shorten},
+    wire::{Draft, Envelope, Format, Graph as _, Link, Setting, cut::CutText},
+};
+
+/// Appends records; if one is invalid, nothing is written.
+pub fn append(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+) -> Result<Appended, OpsError> {
+    append_cut(archive, session, workspace, drafts, None)
+}
+
+/// Appends records as [`append`] does, and cuts the answers of tools to a limit; the whole records are kept as origins.
+pub fn append_cut(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+) -> Result<Appended, OpsError> {
+    Ok(append_by(archive, session, workspace, drafts, limit, By::Caller)?.0)
+}
+
+/// Who made the drafts.
+#[derive(Clone, Copy)]
+pub(crate) enum By<'e> {
+    /// A caller, who is told what no provider takes.
+    Caller,
+    /// A model: what it answered is kept whatever it is, with the events that led to it, behind what it answers.
+    Model(&'e [Event], Option<Stood>),
+}
+
+/// The end of what a model was sent, or of what was said since: the next words belong behind it.
+#[derive(Clone, Copy)]
+pub(crate) struct Stood {
+    /// Where it is.
+    position: Position,
+    /// The next operation.
+    next: OperationNumber,
+}
+
+impl Stood {
+    /// Returns the end of the current branch.
+    pub(crate) fn of(state: &State) -> Option<Self> {
+        Some(Self { position: state.position()?, next: state.next_operation() })
+    }
+
+    /// Returns whether the current branch still leads there, however it grew; if it does not, another command moved the session.
+    fn is_led_to(self, before: &Standing<'_>) -> Result<bool, OpsError> {
+        let (Some(now), Some(session)) = (before.position(), &before.session) else {
+            return Ok(false);
+        };
+        let since = before.store().operations(session.key, self.next..OperationNumber::ALL.end)?;
+        let moves = |command: &Command| match command {
+            Command::Truncate { .. } => false,
+            Command::Unknown { .. } => true,
+            command => command.goes_elsewhere() || command.takes_in(),
+        };
+        let Some(head) = self.position.head.filter(|_| self.position.head != now.head) else {
+            return Ok(true);
+        };
+        if !since.iter().any(|operation| moves(&operation.command)) {
+            return Ok(true);
+        }
+        // All that comes after it came since, or it is on a branch that was there before.
+        let first = since.first().map_or_else(EntryNumber::default, |operation| operation.first);
+        let came = before.state.next_entry().index_from(first).unwrap_or(usize::MAX);
+        let Some(view) = before.view(now) else { return Ok(false) };
+        let origin = origins::first(before.store(), session, head)?;
+        for entry in view.path(came.saturating_add(1))?.entries {
+            if entry == head || origins::first(before.store(), session, entry)? == origin {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Appends records as [`append_cut`] does, and returns where they end. Records of a model whose session was moved meanwhile are
+/// kept on the branch that leads to what they answer, or on one of their own.
+pub(crate) fn append_by(
+    archive: &Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+    by: By<'_>,
+) -> Result<(Appended, Option<Stood>), OpsError> {
+    let (batch, done) =
+        change::execute(archive, session, |before| plan(before, workspace, drafts, limit, by))?;
+    let added = done.reached;
+    let entries = added.as_ref().map(|added| added.entries.as_slice()).unwrap_or_default();
+    let is_cut = entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
+    let cut = is_cut.map(|((_, id), _)| *id).collect();
+    let entry = |met: Met| match met {
+        Met::Fresh(at, uuid) => {
+            let (n, id) = entries.get(at).copied().unwrap_or_default();
+            AppendedEntry { n, id, uuid }
+        }
+        Met::Known(n, id, uuid) => AppendedEntry { n, id, uuid: Some(uuid) },
+    };
+    let appended = Appended {
+        operation: done.operation,
+        entries: batch.met.into_iter().map(entry).collect(),
+        aside: batch.aside,
+        checkpoints: added.as_ref().map(|added| added.checkpoints.clone()).unwrap_or_default(),
+        cut,
+        notices: done.notices,
+    };
+    let stood = added
+        .zip(done.operation)
+        .map(|(added, operation)| Stood { position: added.position, next: operation.next() });
+    Ok((appended, stood))
+}
+
+/// Returns the outcome of each draft, and the change that appending them wants if one is new.
+fn plan(
+    before: &Standing<'_>,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+    by: By<'_>,
+) -> Result<(Batch, Option<Plan<Add>>), OpsError> {
+    let mut position = before.position().ok_or(SyncError::Nothing(Vain::Append))?;
+    let mut aside = None;
+    if let By::Model(_, Some(stood)) = by
+        && !stood.is_led_to(before)?
+    {
+        position = stood.position;
+        aside = Some(branch_of(&before.state, position));
+    }
+    let parent = position.head.map(|head| before.record_name(head)).transpose()?.flatten();
+    let near = before.near(Some(position))?;
+    let mut batch = Batch { at: Some(position), parent, near, ..Batch::default() };
+    for (line, draft) in (1..).zip(drafts) {
+        let checked = match by {
+            By::Caller => batch.check(before, draft),
+            By::Model(..) => Ok(()),
+        };
+        let added = checked.and_then(|()| batch.add(before, workspace, draft));
+        added.map_err(|error| match error {
+            OpsError::Sync(SyncError::Invalid { line: None, why }) if drafts.len() > 1 => {
+                SyncError::Invalid { line: Some(line), why }.into()
+            }
+            other => other,
+        })?;
+    }
+    if batch.lines.is_empty() {
+        return Ok((batch, None));
+    }
+    batch.frame(before);
+    let records = match limit {
+        Some(limit) => batch.cut_to(before, before.growth(position.generation)?, limit)?,
+        None => batch.lines.iter().cloned().map(NewRecord::whole).collect(),
+    };
+    batch.cut = records.iter().map(|record| record.whole.is_some()).collect();
+    let limit = limit.filter(|_| batch.cut.contains(&true)).map(|limit| limit.chars() as u64);
+    let branch = branch_text(aside.as_deref().unwrap_or_else(|| before.state.current()));
+    let events = match by {
+        By::Model(events, _) if !events.is_empty() => Some(given(&json!(events).to_string())),
+        By::Model(..) | By::Caller => None,
+    };
+    let command = Command::Append { branch, limit, events };
+    let follows = !drafts.iter().any(|draft| matches!(draft, Draft::Record(_)));
+    batch.aside.clone_from(&aside);
+    let goal = Add { records, follows, aside: aside.map(|branch| (branch, position)) };
+    Ok((batch, Some(Plan { command, steps: Steps::default(), goal })))
+}
+
+/// Returns the branch that ends at a position, or else a name for one that will.
+fn branch_of(state: &State, position: Position) -> String {
+    let mut branches = state.branches.iter().filter(|(name, _)| *name != state.current());
+    let ends_there = branches.find(|(_, at)| at.head == position.head && position.head.is_some());
+    ends_there.map_or_else(
+        || free_name(state.current(), |name| state.branches.contains_key(name)),
+        |(name, _)| name.clone(),
+    )
+}
+
+/// Drafts on their way to records.
+#[derive(Default)]
+struct Batch {
+    /// The position behind which the records are said.
+    at: Option<Position>,
+    /// The branch that gets them, if that is not the current one.
+    aside: Option<String>,
+    /// The name of the record that the next one follows.
+    parent: Option<String>,
+    /// The setting of the first record.
+    setting: Option<Setting>,
+    /// Where each record is among the new ones, by its name.
+    fresh: BTreeMap<String, usize>,
+    /// The record nearby that the next one is written like.
+    near: Near,
+    /// Where each call that was drafted stands among the new records, by its id.
+    calls: BTreeMap<String, usize>,
+    /// The tool that each call is of to which a result was drafted, by the call's id.
+    tools: BTreeMap<String, String>,
+    /// The lines of the new records.
+    lines: Vec<Vec<u8>>,
+    /// Which of them are cut.
+    cut: Vec<bool>,
+    /// The outcome of each draft.
+    met: Vec<Met>,
+}
+
+/// The outcome of a draft.
+enum Met {
+    /// It is new: its number among the new ones, from 0.
+    Fresh(usize, Option<String>),
+    /// An entry with a record of this name was there before.
+    Known(EntryNumber, EntryId, String),
+}
+
+impl Batch {
+    /// Refuses a call, or an answer, that no provider takes: with it in its session, an agent could not go on.
+    fn check(&self, before: &Standing<'_>, draft: &Draft) -> Result<(), OpsError> {
+        let invalid = |why: String| Err(OpsError::Sync(SyncError::Invalid { line: None, why }));
+        match draft {
+            Draft::Call { name, .. } if name.trim().is_empty() => {
+                invalid("the call has no tool name".to_owned())
+            }
+            Draft::Call { input, .. } if is_other_value(input) => invalid(
+                "the arguments of a call must be a JSON object, such as {\"path\":\"a.rs\"}"
+                    .to_owned(),
+            ),
+            Draft::Call { id, .. } if id.trim().is_empty() => {
+                invalid("the id of the call is empty".to_owned())
+            }
+            Draft::Call { id, .. } => {
+                let is_drafted = self.calls.contains_key(id);
+                if is_drafted || self.near(before, id, tools::CALL_WITHIN)?.is_some() {
+                    return invalid(format!(
+                        "a call on the current path already has the id {id:?}"
+                    ));
+                }
+                Ok(())
+            }
+            Draft::Result { id, .. }
+                if self.tools.contains_key(id) || self.is_answered(before, id)? =>
+            {
+                invalid(format!("the call {id:?} already has a result"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a draft.
+    fn add(
+        &mut self,
+        before: &Standing<'_>,
+        workspace: &Workspace,
+        draft: &Draft,
+    ) -> Result<(), OpsError> {
+        let invalid = |why: String| OpsError::Sync(SyncError::Invalid { line: None, why });
+        let mut setting = before.setting_near(workspace, self.parent.clone(), &self.near);
+        self.setting.get_or_insert_with(|| setting.clone());
+        match draft {
+            Draft::Call { id, .. } => {
+                self.calls.insert(id.clone(), self.lines.len());
+            }
+            Draft::Result { id, .. } => {
+                let Some(called) = self.called(before, id)? else {
+                    return Err(invalid(format!("no call on the current path has the id {id:?}")));
+                };
+                self.tools.insert(id.clone(), called.tool.clone());
+                (setting.tool, setting.call) = (Some(called.tool), Some(called.line));
+            }
+            _ => {}
+        }
+        let line = before.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
+        let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
+            return Err(invalid("a record must be one line of JSON".into()));
+        };
+        let Envelope { name, parent, kind, .. } = before.format.envelope(record);
+        if let (Draft::Record(given), Some(name)) = (draft, &name) {
+            if let Some((known, met)) = self.known(before, name)? {
+                if !agrees(given, &known) {
+                    return Err(invalid(format!("another record already has the uuid {name}")));
+                }
+                self.met.push(met);
+                return Ok(());
+            }
+            if let Link::Named(parent) = &parent
+                && !self.fresh.contains_key(parent)
+                && named(before, parent)?.is_none()
+            {
+                return Err(invalid(format!("the record's parent {parent} is unknown")));
+            }
+        }
+        let at = self.lines.len();
+        if let Some(name) = &name {
+            self.fresh.insert(name.clone(), at);
+        }
+        self.near.pass(before.format, &line, kind);
+        self.lines.push(line);
+        // What has no name is followed by nothing.
+        if name.is_some() {
+            self.parent.clone_from(&name);
+        }
+        self.met.push(Met::Fresh(at, name));
+        Ok(())
+    }
+
+    /// Puts the lines into the frame that the agent gives to turns.
+    fn frame(&mut self, before: &Standing<'_>) {
+        let Some(setting) = self.setting.take() else { return };
+        let framed = before.format.framed(std::mem::take(&mut self.lines), &setting);
+        let asked = framed.iter().enumerate().filter(|(_, framed)| framed.is_asked);
+        let asked: Vec<usize> = asked.map(|(at, _)| at).collect();
+        for met in &mut self.met {
+            if let Met::Fresh(at, _) = met {
+                *at = asked.get(*at).copied().unwrap_or(*at);
+            }
+        }
+        self.lines = framed.into_iter().map(|framed| framed.line).collect();
+    }
+
+    /// Returns the line of the record that has this name already, as it came, and its outcome.
+    fn known(&self, before: &Standing<'_>, name: &str) -> Result<Option<(Vec<u8>, Met)>, OpsError> {
+        if let Some(&at) = self.fresh.get(name) {
+            let line = self.lines.get(at).cloned().unwrap_or_default();
+            return Ok(Some((line, Met::Fresh(at, Some(name.to_owned())))));
+        }
+        let (Some(n), Some(session)) = (named(before, name)?, &before.session) else {
+            return Ok(None);
+        };
+        let first = origins::first(before.store(), session, n)?;
+        let met = Met::Known(n, before.id_of(n)?, name.to_owned());
+        Ok(Some((before.line(first)?, met)))
+    }
+
+    /// Returns the call of this id among the new records, or on the current path.
+    fn called(&self, before: &Standing<'_>, call: &str) -> Result<Option<Called>, OpsError> {
+        if let Some(line) = self.calls.get(call).and_then(|at| self.lines.get(*at)) {
+            return Ok(tools::called(before.format, line, call));
+        }
+        // A call stands shortly before its result; a refusal may well take longer.
+        for within in [tools::CALL_WITHIN, usize::MAX] {
+            if let Some(called) = self.near(before, call, within)? {
+                return Ok(Some(called));
+            }
+        }
+        Ok(called(before.format, &self.lines, call))
+    }
+
+    /// Returns the records with the answers of tools cut to a limit, as they will stand at the end of a growth.
+    fn cut_to(
+        &self,
+        before: &Standing<'_>,
+        mut growth: Growth,
+        limit: Limit,
+    ) -> Result<Vec<NewRecord>, OpsError> {
+        let id_of = |growth: &Growth, line: &[u8]| {
+            line::split(line, false, false).next().map(|line| growth.id_of(&line))
+        };
+        let mut records = Vec::with_capacity(self.lines.len());
+        for (at, line) in self.lines.iter().enumerate() {
+            let shortened = id_of(&growth, line)
+                .and_then(|id| shorten::shorten(&before.name.id, before.format, line, id, limit));
+            let record = match shortened {
+                Some((shortened, sizes)) => {
+                    let tool = self.tool(before, at, &shortened.cuts)?;
+                    let cutting = shorten::cutting(tool, &shortened.cuts, sizes.tokens);
+                    NewRecord { line: shortened.line, whole: Some((line.clone(), cutting)) }
+                }
+                None => NewRecord::whole(line.clone()),
+            };
+            growth.last = id_of(&growth, &record.line).map(|id| (EntryNumber::default(), id));
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    /// Returns the tool whose answer, the new record of this number, was cut. The call of a record as a caller wrote it is
+    /// among those before it, or near the end of the branch.
+    fn tool(
+        &self,
+        before: &Standing<'_>,
+        at: usize,
+        cuts: &[CutText],
+    ) -> Result<Option<String>, OpsError> {
+        let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
+        if let Some(tool) = self.tools.get(call) {
+            return Ok(Some(tool.clone()));
+        }
+        let above = self.lines.get(..at).unwrap_or_default();
+        let called = match called(before.format, above, call) {
+            None => self.near(before, call, tools::CALL_WITHIN)?,
+            fresh => fresh,
+        };
+        Ok(called.map(|called| called.tool))
+    }
+
+    /// Returns the call of this id among the last entries of the path.
+    fn near(
+        &self,
+        before: &Standing<'_>,
+        call: &str,
+        within: usize,
+    ) -> Result<Option<Called>, OpsError> {
+        let view = self.at.and_then(|position| before.view(position));
+        let Some(view) = view else { return Ok(None) };
+        let path = view.path(within)?.entries;
+        Ok(tools::call(&view, before.format, &path, call)?)
+    }
+
+    /// Returns whether one of the last entries of the path answers the call of this id.
+    fn is_answered(&self, before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
+        let view = self.at.and_then(|position| before.view(position));
+        let Some(view) = view else { return Ok(false) };
+        for &entry in view.path(tools::CALL_WITHIN)?.entries.iter().rev() {
+            let line = view.line(entry)?;
+            let messages = Raw::object(&line).map(|record| before.format.messages(record));
+            for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
+                match block {
+                    Block::Result { id, .. } if id == call => return Ok(true),
+                    // An agent may well have called by this id before.
+                    Block::Call { id, .. } if id == call => return Ok(false),
+                    _ => {}
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Returns whether a text is a value, but no object.
+fn is_other_value(json: &str) -> bool {
+    Raw::value(json.as_bytes()).is_some_and(|value| value.kind() != JsonKind::Object)
+}
+
+/// Returns the call of this id that the newest of these lines makes.
+fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<Called> {
+    lines.iter().rev().find_map(|line| tools::called(format, line, call))
+}
+
+/// Returns the newest entry whose record has this name.
+fn named(before: &Standing<'_>, name: &str) -> Result<Option<EntryNumber>, OpsError> {
+    let Some(session) = &before.session else { return Ok(None) };
+    let tag = NameTag::of(name);
+    for n in before.store().named(session.key, tag, tag)?.into_iter().rev() {
+        if before.record_name(n)?.as_deref() == Some(name) {
+            return Ok(Some(n));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether every field of a record stands with the same value in another.
+fn agrees(given: &[u8], known: &[u8]) -> bool {
+    if given == known {
+        return true;
+    }
+    let read = |bytes| serde_json::from_slice::<Value>(bytes).ok();
+    match (read(given), read(known)) {
+        (Some(Value::Object(given)), Some(Value::Object(known))) => {
+            given.iter().all(|(key, value)| known.get(key) == Some(value))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,7 @@
+//! For programs that are agents themselves: sessions of their own, turns, and a handle that stays open.
+
+pub(crate) mod append;
+pub(crate) mod gate;
+pub(crate) mod handle;
+pub(crate) mod new;
+pub(crate) mod turn;

@@ -1,0 +1,209 @@
+//! Branches: made, listed, and made current.
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{
+        self,
+        goal::{Stay, reach::Reach},
+    },
+    json::Raw,
+    model::{Command, Kind, Position, State, Timestamp, first_line},
+    report::{Branched, ListedBranch, Switched},
+    session::{
+        Damages, Session, Target, View,
+        ids::entry_id,
+        plan::{Plan, Steps, branch_text},
+        read::lines::last,
+        words,
+    },
+    store::Store,
+    verbs::{OpsError, back::landing::landing, look::note::said_from_later},
+    wire::Graph as _,
+};
+
+/// How many entries before the end of a branch are looked through for its last words.
+const LAST: usize = 16;
+
+/// Returns the branches.
+pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch>, OpsError> {
+    let store = archive.store();
+    let tip = store.state(session.key)?;
+    let listed = tip.branches.iter().map(|(branch, &position)| {
+        let view = View::new(store, session, position, Some(&tip.spans));
+        let (time, said) = last_words(&view.gathering(&Damages::gathered()))?;
+        let first = |text: String| first_line(&text).unwrap_or_default().to_owned();
+        let opening = session.format.traits().note_opening;
+        let words = said.map(|text| match said_from_later(&text, opening) {
+            Some(later) => first(later.to_owned()),
+            None => words(&text).unwrap_or_else(|| first(text)),
+        });
+        Ok(ListedBranch {
+            branch: branch.clone(),
+            entry: entry_id(store, session, position.head)?,
+            current: branch == tip.current(),
+            time,
+            words,
+            reverted: false,
+            after: None,
+            turns: None,
+        })
+    });
+    listed.collect()
+}
+
+/// Returns what was said last on a view's path, and when; when its last entry was written, if nothing was said.
+fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), OpsError> {
+    let mut time = None;
+    let last = last(view, LAST)?.entries;
+    for &entry in last.iter().rev() {
+        let record = view.record(entry)?;
+        if Some(&entry) == last.last() {
+            time = record.time;
+        }
+        if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
+            let line = view.line(entry)?;
+            let messages = Raw::object(&line).map(|record| view.format().messages(record));
+            let mut texts = messages.unwrap_or_default().into_iter().rev().map(|it| it.text());
+            if let Some(text) = texts.find(|text| !text.trim().is_empty()) {
+                return Ok((record.time.or(time), Some(text)));
+            }
+        }
+    }
+    Ok((time, None))
+}
+
+/// Makes a branch at a target, or where the current one is.
+pub fn branch(
+    archive: &mut Archive,
+    session: &Session,
+    name: &str,
+    target: Option<&Target>,
+) -> Result<Branched, OpsError> {
+    check_name(name)?;
+    let (entry, done) = change::execute(archive, session, |before| {
+        if before.state.branches.contains_key(name) {
+            return Err(OpsError::BranchExists(name.to_owned()));
+        }
+        let here = target.map(|target| target.position).or(before.position());
+        let Some(position) = here else { return Err(SyncError::Nothing(Vain::Branch).into()) };
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
+        let mut steps = Steps::default();
+        steps.set(name, Some(position));
+        let command = Command::Branch { branch: branch_text(name), from: None };
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (operation, notices) = (done.operation, done.notices);
+    let branch = name.to_owned();
+    Ok(Branched { branch, entry, from: None, hidden: false, operation, notices })
+}
+
+/// Gives a branch another name.
+pub fn rename_branch(
+    archive: &mut Archive,
+    session: &Session,
+    from: &str,
+    name: &str,
+) -> Result<Branched, OpsError> {
+    check_name(name)?;
+    let (entry, done) = change::execute(archive, session, |before| {
+        let position = stands(&before.state, from)?;
+        if before.state.branches.contains_key(name) {
+            return Err(OpsError::BranchExists(name.to_owned()));
+        }
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
+        let mut steps = Steps::default();
+        steps.set(name, Some(position));
+        steps.set(from, None);
+        steps.current = (before.state.current() == from).then(|| name.to_owned());
+        let command = Command::Branch { branch: branch_text(name), from: Some(branch_text(from)) };
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (operation, notices) = (done.operation, done.notices);
+    let (branch, from) = (name.to_owned(), Some(from.to_owned()));
+    Ok(Branched { branch, entry, from, hidden: false, operation, notices })
+}
+
+/// Leaves a branch out of lists: its name is free, and what it led to stays.
+pub fn hide_branch(
+    archive: &mut Archive,
+    session: &Session,
+    name: &str,
+) -> Result<Branched, OpsError> {
+    let (entry, done) = change::execute(archive, session, |before| {
+        let position = stands(&before.state, name)?;
+        if before.state.current() == name {
+            return Err(OpsError::CurrentBranch(name.to_owned()));
+        }
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
+        let mut steps = Steps::default();
+        steps.set(name, None);
+        let command = Command::Hide { hidden: true, branch: Some(branch_text(name)) };
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (branch, operation, notices) = (name.to_owned(), done.operation, done.notices);
+    Ok(Branched { branch, entry, from: None, hidden: true, operation, notices })
+}
+
+/// Finds the end of a branch.
+pub fn branch_end(store: &dyn Store, session: &Session, name: &str) -> Result<Target, OpsError> {
+    let position = stands(&store.state(session.key)?, name)?;
+    Ok(Target { position, checkpoint: None, branch: Some(name.to_owned()) })
+}
+
+/// Returns where a branch is.
+fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
+    state.branches.get(name).copied().ok_or_else(|| OpsError::no_branch(state, name))
+}
+
+/// Makes a branch the current one: the live file holds it from now on.
+pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
+    let ((entry, from), done) = change::execute(archive, session, |before| {
+        let target = stands(&before.state, name)?;
+        let entry = target.head.map(|head| before.id_of(head)).transpose()?;
+        let (from, stood) = (before.state.current(), before.position());
+        if from == name {
+            return Ok::<_, OpsError>(((entry, stood), None));
+        }
+        let steps = Steps { current: Some(name.to_owned()), ..Steps::default() };
+        let moves = before.position() != Some(target);
+        let goal = moves.then_some(Reach { target, note: None });
+        let command = Command::Switch { from: branch_text(from), branch: branch_text(name) };
+        Ok(((entry, stood), Some(Plan { command, steps, goal })))
+    })?;
+    let reached = done.reached.flatten();
+    Ok(Switched {
+        branch: name.to_owned(),
+        entry: reached.as_ref().map_or(entry, |reached| reached.entry),
+        rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
+        written: reached.and_then(|reached| reached.written),
+        operation: done.operation,
+        landing: landing(archive, session, from, None),
+        notices: done.notices,
+    })
+}
+
+/// Returns whether a branch may have a name.
+pub fn is_branch_name(name: &str) -> bool {
+    check_name(name).is_ok()
+}
+
+/// Refuses names that a person could not tell from other selectors, or from a session.
+fn check_name(name: &str) -> Result<(), OpsError> {
+    let bad = |why| Err(OpsError::BadName { name: name.to_owned(), why });
+    if name.is_empty() || name.chars().count() > 100 {
+        return bad("it must have 1 to 100 characters");
+    }
+    if name.chars().any(|c| c.is_control() || c.is_whitespace() || "@~:/\\".contains(c)) {
+        return bad("white space, control characters and @ ~ : / \\ are not allowed");
+    }
+    if name.starts_with('-') || name.starts_with('.') {
+        return bad("it must not begin with a dash or a dot");
+    }
+    if name == "HEAD" {
+        return bad("HEAD always means where the session is");
+    }
+    if name.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+        return bad("it looks like an id");
+    }
+    Ok(())
+}

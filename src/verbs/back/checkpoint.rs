@@ -1,0 +1,75 @@
+//! Checkpoints: numbered places to go back to.
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{self, goal::Stay},
+    files::at::Standing,
+    model::{CheckpointNumber, Command, Position},
+    report::Marked,
+    session::{
+        Session,
+        plan::{Plan, Steps, given},
+    },
+    verbs::OpsError,
+};
+
+/// The number of checkpoints looked at together, from the newest on.
+const BATCH: u64 = 32;
+
+/// Gives the place where the current branch is a number, or returns the one it has.
+pub fn checkpoint(
+    archive: &mut Archive,
+    session: &Session,
+    note: Option<&str>,
+) -> Result<Marked, OpsError> {
+    if note.is_some_and(|note| note.trim().is_empty()) {
+        return Err(SyncError::Invalid {
+            line: None,
+            why: "the note is empty; leave out -m to mark the place without one".to_owned(),
+        }
+        .into());
+    }
+    let (n, done) = change::execute(archive, session, |before| {
+        let Some(place) = before.position() else {
+            return Err(SyncError::Nothing(Vain::Checkpoint));
+        };
+        match (number_at(before, place)?, note) {
+            (Some(n), None) => Ok((n, None)),
+            (Some(n), Some(_)) => Err(SyncError::Marked(n)),
+            (None, note) => {
+                let n = before.state.next_checkpoint();
+                let checkpoint = Some((place, note.map(given)));
+                let steps = Steps { checkpoint, ..Steps::default() };
+                let command = Command::Checkpoint { checkpoint: n };
+                Ok((n, Some(Plan { command, steps, goal: Stay })))
+            }
+        }
+    })?;
+    Ok(Marked { checkpoint: n, operation: done.operation, notices: done.notices })
+}
+
+/// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that is
+/// further up are not looked at.
+fn number_at(
+    before: &Standing<'_>,
+    place: Position,
+) -> Result<Option<CheckpointNumber>, SyncError> {
+    let Some(session) = &before.session else { return Ok(None) };
+    let undone = before.state.undone();
+    let mut end = before.state.next_checkpoint();
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
+        let given = before.store().checkpoints(session.key, start..end)?;
+        for (_, given) in given.into_iter().rev().filter(|(by, _)| !undone.contains(by)) {
+            if given.place == place {
+                return Ok(Some(given.n));
+            }
+            let at = given.place;
+            if at.generation == place.generation && at.horizon < place.horizon {
+                return Ok(None);
+            }
+        }
+        end = start;
+    }
+    Ok(None)
+}

@@ -1,0 +1,185 @@
+//! Landing: where a change of place took a session, which turns it left behind, and how the agent goes on there.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    archive::Archive,
+    change::resume,
+    context::files,
+    model::{Block, CheckpointNumber, EntryNumber, Kind, Position},
+    report::{Kept, Landing, TouchedFile, Turn},
+    session::{
+        Session, Spot, View, derive,
+        graph::replay::Replays,
+        history::ends::ends,
+        messages,
+        read::checkpoints::{self, Places},
+    },
+    verbs::{OpsError, look::drawing::said},
+    wire::Graph as _,
+};
+
+/// How many branches are searched for the turns that were left, if none of them ends there.
+const ASKED: usize = 16;
+
+/// Returns where a session is now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
+/// one. The change is made, so that what cannot be told of it is left out.
+pub(crate) fn landing(
+    archive: &Archive,
+    session: &Session,
+    from: Option<Position>,
+    back: Option<CheckpointNumber>,
+) -> Landing {
+    let dry_run = archive.is_preview();
+    look(archive, session, from, back).unwrap_or_else(|_| Landing { dry_run, ..Landing::default() })
+}
+
+fn look(
+    archive: &Archive,
+    session: &Session,
+    from: Option<Position>,
+    back: Option<CheckpointNumber>,
+) -> Result<Landing, OpsError> {
+    let store = archive.store();
+    let state = store.state(session.key)?;
+    let to = state.position();
+    let resume = resume(archive, session)?;
+    let spot = match back {
+        Some(n) => checkpoints::spot_of(store, session, n)?,
+        None => checkpoints::standing_at(store, session)?,
+    };
+    let from = from.filter(|from| Some(*from) != to);
+    let dry_run = archive.is_preview();
+    let mut landing = Landing { spot, from, resume, dry_run, ..Landing::default() };
+    let replays = Replays::of(store, session)?;
+    let view = |at: Position| View::new(store, session, at, Some(&state.spans));
+    let new = view(to.unwrap_or_default());
+    landing.at = newest_turn(archive, session, &new)?;
+    if let Some(Spot::Before(n)) = spot {
+        let turn = checkpoints::turn_of(store, session, n)?;
+        let prompt = turn.and_then(|turn| text(archive, session, turn));
+        let words = prompt.as_deref().and_then(derive::words);
+        landing.before = Some(Turn { checkpoint: n, words });
+        landing.prompt = prompt.filter(|text| back.is_some() && !text.trim().is_empty());
+    }
+    let Some(old) = from.map(view) else { return Ok(landing) };
+    let [new_path, old_path] = ends(&new, &old)?;
+    let stays: BTreeSet<EntryNumber> = new_path.iter().map(|entry| replays.first(*entry)).collect();
+    let left = old_path.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
+    let left: Vec<EntryNumber> = left.collect();
+    if let Some(first) = left.iter().min() {
+        let places = Places::since(store, session, *first)?;
+        let (mut numbers, mut said, mut turns) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for &entry in &left {
+            let kind = old.as_derived(entry)?.kind;
+            if kind == Kind::Boundary {
+                landing.compactions.push(old.record(entry)?.time);
+            }
+            let Some(checkpoint) = places.before(&old, entry)? else { continue };
+            numbers.insert(checkpoint.n);
+            if kind == Kind::User {
+                said.insert(checkpoint.n);
+                turns += 1;
+            }
+        }
+        // An agent that sets checkpoints itself may set one again, before other entries.
+        for entry in new_path.into_iter().filter(|_| session.format.traits().has_checkpoints) {
+            if let Some(checkpoint) = places.before(&new, entry)? {
+                numbers.remove(&checkpoint.n);
+            }
+        }
+        let mut others = state.branches.iter().filter(|(name, _)| *name != state.current());
+        let stands = |at: &Position| at.head == old.position().head;
+        let branch = match others.clone().find(|(_, at)| stands(at)) {
+            None => others
+                .by_ref()
+                .take(ASKED)
+                .find(|(_, at)| holds(&view(**at), &old, &left, &replays).is_ok_and(|holds| holds)),
+            found => found,
+        };
+        let branch = branch.map(|(name, _)| name.clone());
+        if let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) {
+            landing.kept = Some(Kept { branch, first, last, turns });
+        }
+        landing.turns = numbers.intersection(&said).copied().collect();
+        // A user's words call no tool, so their lines are not read.
+        let mut acts = Vec::with_capacity(left.len());
+        for &entry in &left {
+            if old.as_derived(entry)?.kind != Kind::User {
+                acts.push(entry);
+            }
+        }
+        landing.files = touched(archive, session, &acts)?;
+    }
+    Ok(landing)
+}
+
+/// Returns whether a branch has entries of another path, or those of which they are said again.
+fn holds(
+    branch: &View<'_>,
+    old: &View<'_>,
+    entries: &[EntryNumber],
+    replays: &Replays,
+) -> Result<bool, OpsError> {
+    let [held, other] = ends(branch, old)?;
+    let held: BTreeSet<EntryNumber> = held.into_iter().map(|entry| replays.first(entry)).collect();
+    let is_held = |entry: &EntryNumber| held.contains(&replays.first(*entry));
+    for entry in entries {
+        // What both have before their ends is not among these, and an agent's own records are nobody's words.
+        let is_said = !matches!(old.as_derived(*entry)?.kind, Kind::Meta | Kind::Opaque);
+        if is_said && other.contains(entry) && !is_held(entry) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the newest turn on a view's path.
+fn newest_turn(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+) -> Result<Option<Turn>, OpsError> {
+    // More and more is looked at, so that a short turn costs little and a long one not much more than itself.
+    let (mut size, mut known) = (64, 0);
+    loop {
+        let path = view.path(size)?.entries;
+        let looked = path.get(..path.len() - known).unwrap_or_default();
+        let first = looked.iter().min().copied().unwrap_or_default();
+        let places = Places::since(archive.store(), session, first)?;
+        for &entry in looked.iter().rev() {
+            if let Some(checkpoint) = places.before(view, entry)? {
+                let words = text(archive, session, entry).and_then(|text| derive::words(&text));
+                return Ok(Some(Turn { checkpoint: checkpoint.n, words }));
+            }
+        }
+        if path.len() < size {
+            return Ok(None);
+        }
+        (known, size) = (path.len(), size * 4);
+    }
+}
+
+/// Returns what an entry says; one that cannot be read says nothing.
+fn text(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
+    Some(messages(archive.store(), session, entry).ok()?.first()?.text())
+}
+
+/// Returns the files that calls among some entries changed, those with the most changes first. A call that failed changed
+/// nothing.
+fn touched(
+    archive: &Archive,
+    session: &Session,
+    entries: &[EntryNumber],
+) -> Result<Vec<TouchedFile>, OpsError> {
+    let mut said = said(archive, session, entries)?;
+    files::drop_failed(&mut said);
+    // Only calls change files.
+    for message in &mut said {
+        message.blocks.retain(|block| matches!(block, Block::Call { .. }));
+    }
+    let folder = archive.store().card(session.key)?.folder;
+    let named = files::named(&said, folder.as_deref(), None);
+    let touched = named.into_iter().filter(|named| named.n_changes > 0);
+    Ok(touched.map(|named| TouchedFile { path: named.path, edits: named.n_changes }).collect())
+}

@@ -1,0 +1,128 @@
+//! Waiting changes: a change is asked for while an agent has the session open, and made when the session is resumed.
+//!
+//! ```text
+//! later      stores the request, which replaces one that waits
+//! waiting    reads it
+//! resume     whoever resumes the session plans it again and makes it: an operation that drops it as it moves the session
+//! undo       drops it, and redo has it wait again
+//! ```
+//!
+//! Invariant: a session has at most one waiting change, and nothing makes it but the verb that it names.
+
+use crate::{
+    archive::Archive,
+    change::{self, goal::Stay},
+    files::at::Standing,
+    model::{Command, MachineId, OperationNumber, Request, Text},
+    report::{Delayed, Waiting},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text, given},
+    },
+    verbs::{
+        OpsError,
+        back::target::{Back, check_note, named, undoable},
+    },
+};
+
+/// The option that keeps the turn.
+const KEEP: &str = "--keep";
+/// The option that sets the agent's file aside.
+const ROTATE: &str = "--rotate";
+
+/// A change that is asked for now and made later.
+#[derive(Clone, Debug)]
+pub enum Later {
+    /// Going back to just before a place, perhaps with a note.
+    Revert(String, Option<String>),
+    /// Going back to just after a turn, perhaps with a note.
+    Keep(String, Option<String>),
+    /// Making a branch current.
+    Switch(String),
+    /// Undoing an operation, or else the newest that moved the conversation.
+    Undo(Option<OperationNumber>),
+    /// A compaction, with its options as they are typed.
+    Compact(Vec<String>),
+}
+
+impl Later {
+    /// Returns the change that waits, unless words of it were redacted or a newer program asked for it.
+    pub fn of(waiting: &Waiting) -> Option<Self> {
+        let Request { verb, operation, note, options, .. } = &waiting.request;
+        let is_redacted = |text: &Text| matches!(text, Text::Absent(_));
+        if note.iter().chain(options).any(is_redacted) {
+            return None;
+        }
+        let note = note.as_ref().map(Text::to_text);
+        let place = waiting.place();
+        match verb.as_str() {
+            "revert" if waiting.has(KEEP) => Some(Self::Keep(place?, note)),
+            "revert" => Some(Self::Revert(place?, note)),
+            "switch" => Some(Self::Switch(place?)),
+            "undo" => Some(Self::Undo(*operation)),
+            "compact" => {
+                let words = options.iter().map(Text::to_text);
+                Some(Self::Compact(words.filter(|word| word != ROTATE).collect()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Has a change wait until the session is resumed.
+pub fn later(
+    archive: &mut Archive,
+    session: &Session,
+    change: &Later,
+) -> Result<Delayed, OpsError> {
+    let (replaced, done) = change::execute(archive, session, |before| {
+        let mut request = request(before, session, change)?;
+        if archive.manner.rotate {
+            request.options.push(Text::Own(ROTATE.to_owned()));
+        }
+        request.machine = Some(archive.here().machine).filter(|n| *n != MachineId::default());
+        let command = Command::Later { verb: request.verb.clone() };
+        let steps = Steps { request: Some(request), ..Steps::default() };
+        let replaced = change::waiting(archive, session)?;
+        Ok::<_, OpsError>((replaced, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let waiting = change::waiting(archive, session)?.unwrap_or_default();
+    Ok(Delayed { waiting, replaced, notices: done.notices })
+}
+
+fn request(before: &Standing<'_>, session: &Session, change: &Later) -> Result<Request, OpsError> {
+    let find =
+        |back: Back<'_>| Ok::<_, OpsError>(named(before, &back.find(before.store(), session)?)?);
+    let own = |word: &str| Text::Own(word.to_owned());
+    let (verb, request) = match change {
+        Later::Revert(place, note) => {
+            check_note(note.as_deref())?;
+            let mut request = find(Back::To(place))?;
+            // The current branch moves on: its end of now is an entry.
+            request.branch.take_if(|branch| branch.to_text() == before.state.current());
+            ("revert", Request { note: note.as_deref().map(given), ..request })
+        }
+        Later::Keep(place, note) => {
+            check_note(note.as_deref())?;
+            find(Back::Keeping(place))?;
+            let (note, options) = (note.as_deref().map(given), vec![own(KEEP)]);
+            ("revert", Request { note, options, ..find(Back::To(place))? })
+        }
+        Later::Switch(name) => {
+            if !before.state.branches.contains_key(name) {
+                return Err(OpsError::no_branch(&before.state, name));
+            }
+            ("switch", Request { branch: Some(branch_text(name)), ..Request::default() })
+        }
+        Later::Undo(wanted) => {
+            let operation = Some(undoable(before, session, *wanted)?.n);
+            ("undo", Request { operation, ..Request::default() })
+        }
+        Later::Compact(words) => {
+            let text = |word: &String| if word.contains('=') { given(word) } else { own(word) };
+            let options = words.iter().map(text).collect();
+            ("compact", Request { options, ..Request::default() })
+        }
+    };
+    Ok(Request { verb: verb.to_owned(), ..request })
+}

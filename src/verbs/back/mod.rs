@@ -1,0 +1,9 @@
+//! Going back: reverts, undo, branches, checkpoints, and what a change of place leaves behind.
+
+pub(crate) mod branch;
+pub(crate) mod checkpoint;
+pub(crate) mod landing;
+pub(crate) mod later;
+pub(crate) mod revert;
+pub(crate) mod target;
+pub(crate) mod undo;

@@ -1,0 +1,123 @@
+//! Going back: to a checkpoint or an entry, perhaps with a note for the model, or to before the first entry.
+
+use crate::{
+    archive::{Archive, SyncError, Workspace},
+    change::{
+        self,
+        goal::{
+            reach::Reach,
+            resume::{Note, is_same, leads_on},
+        },
+    },
+    files::at::Standing,
+    model::{Command, Position, Request, Text},
+    report::Reverted,
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text, given},
+    },
+    verbs::{
+        OpsError,
+        back::{
+            landing::landing,
+            target::{Back, check_note, named},
+        },
+        look::note::from_later,
+    },
+};
+
+/// Goes back; with a message, the model is told that it was further already.
+pub fn revert<'w>(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    back: impl Into<Back<'w>>,
+    message: Option<&str>,
+) -> Result<Reverted, OpsError> {
+    let back = back.into();
+    check_note(message)?;
+    let words = message.map(from_later);
+    let note = words.as_deref().map(|words| Note { words, workspace });
+    go_back(archive, session, |before| {
+        let place = back.find(before.store(), session)?;
+        let Request { checkpoint, entry, branch, .. } = named(before, &place)?;
+        let message = message.map(given);
+        let command = |left| Command::Revert { checkpoint, entry, branch, message, left };
+        let (mut reverted, plan) = plan(before, place.position, note, command)?;
+        reverted.checkpoint = checkpoint;
+        Ok((reverted, plan))
+    })
+}
+
+/// Goes back to before the first turn, and before the first entry unless its agent always sends what is there.
+pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
+    go_back(archive, session, |before| {
+        before.refuse_without_past()?;
+        plan(before, start(before)?, None, |left| Command::Clear { left })
+    })
+}
+
+/// Returns where a session starts over: where it is, if nothing is left to forget.
+fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
+    let generation = before.state.generation();
+    let nothing = Position { generation, ..Position::default() };
+    let Some(from) = before.position() else { return Ok(nothing) };
+    let Some(view) = before.view(from) else { return Ok(nothing) };
+    let path = before.path(from)?;
+    let Some(entry) = before.format.start(&view, &path)? else { return Ok(nothing) };
+    let start = view.ending_at(entry)?.unwrap_or(nothing);
+    Ok(if before.path(start)? == path { from } else { start })
+}
+
+fn go_back<'a>(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
+) -> Result<Reverted, OpsError> {
+    let ((mut reverted, from), done) = change::execute(archive, session, |before| {
+        let (reverted, plan) = verb(before)?;
+        Ok::<_, OpsError>(((reverted, before.position()), plan))
+    })?;
+    if let Some(reached) = done.reached {
+        reverted.note = reached.entry.filter(|_| reached.has_note);
+        (reverted.entry, reverted.dropped) = (reached.entry, reached.dropped);
+        (reverted.rotated, reverted.written) = (reached.aside, reached.written);
+    }
+    (reverted.operation, reverted.notices) = (done.operation, done.notices);
+    reverted.landing = landing(archive, session, from, reverted.checkpoint);
+    if let (Some(kept), Some(left)) = (&mut reverted.landing.kept, &reverted.left) {
+        kept.branch = Some(left.clone());
+    }
+    Ok(reverted)
+}
+
+/// Returns the change that going back to a position wants: the branch is there, and another one keeps the old end, unless
+/// the way there begins with it.
+fn plan<'a>(
+    before: &Standing<'_>,
+    target: Position,
+    note: Option<Note<'a>>,
+    command: impl FnOnce(Option<Text>) -> Command,
+) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError> {
+    let from = before.position();
+    let branch = before.state.current().to_owned();
+    let entry = from.and_then(|from| from.head).map(|head| before.id_of(head)).transpose()?;
+    let mut reverted = Reverted { entry, branch, ..Reverted::default() };
+    let stays = from.map_or(Ok(false), |from| is_same(before, from, target))?;
+    if stays && note.is_none() {
+        return Ok((reverted, None));
+    }
+    let mut steps = Steps::default();
+    if let Some(from) = from.filter(|_| !stays) {
+        if leads_on(before, from, target)? {
+            // What the branch goes on from needs no name, nor does an end that is its own again.
+            if note.is_none() {
+                steps.take_up(&before.state, target);
+            }
+        } else {
+            reverted.left = Some(steps.leave(&before.state, &reverted.branch, from));
+        }
+    }
+    let command = command(reverted.left.as_deref().map(branch_text));
+    Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))
+}

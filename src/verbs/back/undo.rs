@@ -1,0 +1,211 @@
+//! Operations and undo. An undo restores the state before an operation; nothing is erased by it.
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{
+        self,
+        goal::{reach::Reach, resume::is_same},
+    },
+    files::{at::Standing, deletion, mover::newest},
+    model::{Command, Operation, OperationNumber, Position, SessionName, Text},
+    report::{Landing, Notice, OperationView, Undone},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text, take_back},
+    },
+    verbs::{
+        OpsError,
+        back::{landing::landing, target},
+    },
+};
+
+/// Operations of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    /// The newest one first.
+    pub shown: Vec<OperationView>,
+    /// Those of which the record is not the one that its hash covers.
+    pub damaged: Vec<(SessionName, OperationNumber)>,
+}
+
+/// Returns the newest operations, the newest first.
+pub fn operations(
+    archive: &Archive,
+    session: &Session,
+    limit: usize,
+) -> Result<Operations, OpsError> {
+    let (store, own) = (archive.store(), archive.store().id()?);
+    let state = store.state(session.key)?;
+    let (undone, next) = (state.undone(), state.next_operation());
+    let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
+    // The hash of each covers that of the one before.
+    let mut operations = store.operations(session.key, from.minus(1)..next)?.into_iter().peekable();
+    let first = operations.next_if(|operation| operation.n < from);
+    let mut hash = first.map(|first| first.hash);
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for operation in operations {
+        let is_right = operation.hash_after(hash, own, &session.name) == operation.hash;
+        hash = Some(operation.hash);
+        if is_right {
+            sound.push(operation);
+        } else {
+            damaged.push((session.name.clone(), operation.n));
+        }
+    }
+    let view = |operation: Operation| {
+        // What was behind a cut entry is there again, and has an origin too.
+        let origins = match operation.origins {
+            Some(_) => archive.store().origins(session.key, operation.added())?,
+            None => Vec::new(),
+        };
+        let cut = origins.iter().filter(|(_, origin)| origin.cut.is_some()).count() as u64;
+        let (session, undone) = (session.name.clone(), undone.contains(&operation.n));
+        Ok(OperationView { session, operation, cut, undone })
+    };
+    let shown: Result<_, OpsError> = sound.into_iter().rev().map(view).collect();
+    Ok(Operations { shown: shown?, damaged })
+}
+
+/// Returns the newest operations of all sessions, the newest first.
+pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, OpsError> {
+    let Operations { shown: mut found, mut damaged } = Operations::default();
+    let keep = |found: &mut Vec<OperationView>| {
+        found.sort_by(|one, other| {
+            let of = |view: &OperationView| (view.operation.at, view.operation.n);
+            of(other).cmp(&of(one)).then_with(|| one.session.cmp(&other.session))
+        });
+        found.truncate(limit);
+    };
+    for session in archive.every()? {
+        let of_session = operations(archive, &session, limit)?;
+        found.extend(of_session.shown);
+        damaged.extend(of_session.damaged);
+        // Of many sessions few operations are listed.
+        if found.len() / 8 > limit {
+            keep(&mut found);
+        }
+    }
+    keep(&mut found);
+    Ok(Operations { shown: found, damaged })
+}
+
+/// Takes back the operation with this number; without one, drops the change that waits, or takes back the newest operation that
+/// moved the conversation.
+pub fn undo(
+    archive: &mut Archive,
+    session: &Session,
+    wanted: Option<OperationNumber>,
+) -> Result<Undone, OpsError> {
+    execute(archive, session, |before| {
+        let operation = target::undoable(before, session, wanted.or(before.state.waiting))?;
+        plan(before, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
+    })
+}
+
+/// Returns the newest operation that moved the conversation and can be undone.
+pub fn undoable(archive: &Archive, session: &Session) -> Result<OperationNumber, OpsError> {
+    Ok(target::undoable(&Standing::of(archive, session)?, session, None)?.n)
+}
+
+/// Takes back the newest undo.
+pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
+    execute(archive, session, |before| {
+        let undone = before.state.undone();
+        // Any other operation after an undo ends the line of operations that can be redone.
+        let found =
+            newest(before.store(), session.key, &before.state, |operation| {
+                match operation.command {
+                    Command::Undo { .. } => !undone.contains(&operation.n),
+                    Command::Redo { .. } | Command::Hide { .. } => false,
+                    _ => !operation.command.takes_in(),
+                }
+            })?;
+        let found = found.filter(|operation| matches!(operation.command, Command::Undo { .. }));
+        let operation = found.ok_or(SyncError::Nothing(Vain::Redo))?;
+        plan(before, &operation, |undoes, command, left| Command::Redo { undoes, command, left })
+    })
+}
+
+type Planned = (Undone, Option<Plan<Option<Reach<'static>>>>);
+
+fn execute(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<Planned, OpsError>,
+) -> Result<Undone, OpsError> {
+    let ((mut undone, from), done) = change::execute(archive, session, |before| {
+        let (undone, plan) = verb(before)?;
+        Ok::<_, OpsError>(((undone, before.position()), plan))
+    })?;
+    if let Some(reached) = done.reached.flatten() {
+        (undone.rotated, undone.written) = (reached.aside, reached.written);
+    }
+    undone.operation = done.operation.unwrap_or_default();
+    undone.notices.extend(done.notices);
+    undone.landing = landing(archive, session, from, None);
+    Ok(undone)
+}
+
+/// Returns the change that taking an operation back wants.
+fn plan(
+    before: &Standing<'_>,
+    operation: &Operation,
+    command: impl FnOnce(OperationNumber, String, Vec<Text>) -> Command,
+) -> Result<Planned, OpsError> {
+    let n = operation.n;
+    let (mut steps, mut left) =
+        take_back(&before.state, operation, |to, now| is_same(before, to, now))?;
+    if matches!(operation.command, Command::Branch { .. }) && steps == Steps::default() {
+        return Err(OpsError::NotUndoable {
+            n,
+            why: "the branch that it created has been used since",
+        });
+    }
+    if let Some(end) = end_of_attached(before, &steps)?
+        && steps.position(&before.state) != Some(end)
+    {
+        let current = steps.current(&before.state).to_owned();
+        // What the file goes on from needs no name.
+        let stood = steps.position(&before.state);
+        let stood = match stood.and_then(|stood| stood.head) {
+            Some(head) if !before.path(end)?.contains(&head) => stood,
+            _ => None,
+        };
+        left.extend(stood.map(|stood| steps.leave(&before.state, &current, stood)));
+        steps.set(&current, Some(end));
+    }
+    let Some(target) = steps.position(&before.state) else {
+        let why = "it created the current branch; switch to another first";
+        return Err(OpsError::NotUndoable { n, why });
+    };
+    // A file that is let go or attached again is not written.
+    let is_elsewhere = before.position() != Some(target) && steps.live.is_none();
+    let goal = is_elsewhere.then_some(Reach { target, note: None });
+    let is_let_go = steps.live.as_ref().is_some_and(|live| live.to.is_none());
+    let let_go = before.attached().filter(|_| is_let_go);
+    let notices = let_go.into_iter().map(|live| Notice::Detached { path: live.path }).collect();
+    let word = operation.command.as_str();
+    let names = left.iter().map(|left| branch_text(left)).collect();
+    let hidden = steps.hidden;
+    let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
+    let undone = Undone {
+        operation: OperationNumber::default(),
+        undoes: n,
+        original: operation.undoes().unwrap_or(n),
+        command: word,
+        left,
+        hidden,
+        rotated: None,
+        written: None,
+        landing: Landing::default(),
+        notices,
+    };
+    Ok((undone, Some(plan)))
+}
+
+/// Returns where an agent's file ends that steps attach again: the agent may have gone on in it.
+fn end_of_attached(before: &Standing<'_>, steps: &Steps) -> Result<Option<Position>, SyncError> {
+    let Some(n) = steps.live.as_ref().and_then(|live| live.to) else { return Ok(None) };
+    let held = deletion::newest(&before.state).find(|(file, _)| *file == n);
+    held.map(|(_, generation)| before.end_of(generation)).transpose()
+}

@@ -1,0 +1,219 @@
+//! Hits: what was found in sessions that share a history, each text once, with the places at which it is.
+//!
+//! ```text
+//! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text of the same time
+//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on
+//! hits       some of them, with where each is: to find that out costs most
+//! ```
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use crate::{
+    model::{EntryId, EntryNumber, EntrySet, Position, Timestamp},
+    report::{FoundPlace, Hit, HitLine, UnreadSession},
+    search::{Found, FoundLine},
+    session::{
+        Damages, Session, Stand, View, entry_ids,
+        read::tools::{self, CALL_WITHIN},
+    },
+    store::Store,
+    verbs::{
+        OpsError,
+        find::{
+            members::{Member, or_named, places_of},
+            query::Search,
+        },
+    },
+};
+
+/// A text in which something was found.
+#[derive(Clone)]
+pub(crate) struct Text {
+    pub(crate) found: Found,
+    /// The members of the group that have it, the first one first, and the entries at which they do.
+    pub(crate) at: Vec<(usize, EntryNumber)>,
+}
+
+/// The same text of the same time, or of the same entry if that says no time.
+type Same = ([u8; 32], Option<Timestamp>, Option<(Alone, usize)>);
+
+/// An entry, by its id where sessions may share it, else by its session.
+type Alone = Result<EntryId, (usize, EntryNumber)>;
+
+/// Returns the texts that were found in a group, the newest first.
+pub(crate) fn texts(
+    store: &dyn Store,
+    search: &Search,
+    members: &[Member],
+    found: Vec<(usize, Found)>,
+    damaged: &mut Vec<UnreadSession>,
+) -> Result<Vec<Text>, OpsError> {
+    let mut by_member: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
+    for (n, found) in found {
+        by_member.entry(n).or_default().push(found);
+    }
+    let mut texts: Vec<Text> = Vec::new();
+    let mut known: BTreeMap<Same, usize> = BTreeMap::new();
+    for (n, found) in by_member {
+        let Some(Member { session, .. }) = members.get(n) else { continue };
+        let asked = of_tool(store, session, search.tool.as_deref(), found)
+            .and_then(|found| on_branch(store, session, search.branch.as_deref(), found));
+        let Some(mut found) = or_named(asked, session, damaged)? else { continue };
+        found.sort_by_key(|found| (Reverse(found.entry), found.text));
+        let undated = found.iter().filter(|found| members.len() > 1 && found.time.is_none());
+        let ids = entry_ids(store, session, &undated.map(|found| found.entry).collect())?;
+        for found in found {
+            let alone = ids.get(&found.entry).copied().ok_or((n, found.entry));
+            let alone = found.time.is_none().then_some((alone, found.text));
+            let same = (found.sum, found.time, alone);
+            if let Some(text) = known.get(&same).and_then(|at| texts.get_mut(*at)) {
+                text.at.push((n, found.entry));
+            } else {
+                known.insert(same, texts.len());
+                texts.push(Text { at: vec![(n, found.entry)], found });
+            }
+        }
+    }
+    // Texts of one time are told as they follow each other.
+    texts.sort_by_key(|Text { found, at }| (Reverse(found.time), at.first().copied(), found.text));
+    Ok(texts)
+}
+
+/// Returns each of these texts as a hit, unless it is nowhere any more; which step of its turn it is, if that is wanted.
+pub(crate) fn hits(
+    store: &dyn Store,
+    members: &[Member],
+    mut texts: Vec<Text>,
+    wants_steps: bool,
+    damaged: &mut Vec<UnreadSession>,
+) -> Result<Vec<Option<Hit>>, OpsError> {
+    name_tools(store, members, &mut texts, damaged)?;
+    let mut asked: BTreeMap<usize, BTreeSet<EntryNumber>> = BTreeMap::new();
+    for (n, entry) in texts.iter().flat_map(|text| &text.at) {
+        asked.entry(*n).or_default().insert(*entry);
+    }
+    let mut places: BTreeMap<(usize, EntryNumber), FoundPlace> = BTreeMap::new();
+    for (n, entries) in asked {
+        let Some(Member { session, listed, .. }) = members.get(n) else { continue };
+        let entries: Vec<EntryNumber> = entries.into_iter().collect();
+        let found = places_of(store, session, &listed.card, &entries, wants_steps, damaged)?;
+        places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
+    }
+    let mut hits = Vec::with_capacity(texts.len());
+    for Text { found, at } in texts {
+        let mut places: Vec<FoundPlace> =
+            at.iter().filter_map(|at| places.get(at).cloned()).collect();
+        // Where a session has it on its current path, there it is shown, in the newest of these.
+        let newest = places.first().map(|place| place.session.clone());
+        places.sort_by_key(|place| {
+            let off_path = match place.stand {
+                Stand::Current => 0,
+                Stand::Compacted => 1,
+                _ => 2,
+            };
+            (off_path, Some(&place.session) != newest.as_ref())
+        });
+        let Found { time, role, tool, lines, .. } = found;
+        let line = |FoundLine { n, line, matches, before, after }| HitLine {
+            n,
+            line,
+            matches,
+            before,
+            after,
+        };
+        let lines = lines.into_iter().map(line).collect();
+        hits.push((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
+    }
+    Ok(hits)
+}
+
+/// Names the tools of texts whose records do not.
+fn name_tools(
+    store: &dyn Store,
+    members: &[Member],
+    texts: &mut [Text],
+    damaged: &mut Vec<UnreadSession>,
+) -> Result<(), OpsError> {
+    let mut by_member: BTreeMap<usize, Vec<&mut Found>> = BTreeMap::new();
+    for Text { found, at } in texts {
+        // A text is told as the first one has it.
+        if let Some((n, _)) = at.first() {
+            by_member.entry(*n).or_default().push(found);
+        }
+    }
+    for (n, found) in by_member {
+        let Some(Member { session, .. }) = members.get(n) else { continue };
+        let mut tools = Tools::of(store, session);
+        let named = found.into_iter().try_for_each(|found| tools.name(found));
+        or_named(named, session, damaged)?;
+    }
+    Ok(())
+}
+
+/// The tools of a session's calls.
+struct Tools<'s> {
+    store: &'s dyn Store,
+    session: &'s Session,
+    view: View<'s>,
+    /// All of them, once they were asked for.
+    all: Option<BTreeMap<String, String>>,
+}
+
+impl<'s> Tools<'s> {
+    fn of(store: &'s dyn Store, session: &'s Session) -> Self {
+        let view = View::new(store, session, Position::default(), None);
+        Self { store, session, view: view.gathering(&Damages::gathered()), all: None }
+    }
+
+    /// Names the tool of a text whose record does not: an answer may name only the call, which mostly was made shortly before.
+    fn name(&mut self, found: &mut Found) -> Result<(), OpsError> {
+        let (None, Some(call)) = (&found.tool, &found.call) else { return Ok(()) };
+        let near = found.entry.minus(CALL_WITHIN as u64)..found.entry;
+        let near: Vec<EntryNumber> = EntryNumber::each(near).collect();
+        found.tool =
+            tools::call(&self.view, self.session.format, &near, call)?.map(|found| found.tool);
+        if found.tool.is_none() {
+            let all = self.all.take();
+            let all = all.map_or_else(|| tools::of_all(self.store, self.session), Ok)?;
+            found.tool = self.all.insert(all).get(call).cloned();
+        }
+        Ok(())
+    }
+}
+
+/// Leaves those texts with which a tool was called, or that it answered.
+fn of_tool(
+    store: &dyn Store,
+    session: &Session,
+    tool: Option<&str>,
+    found: Vec<Found>,
+) -> Result<Vec<Found>, OpsError> {
+    let Some(tool) = tool else { return Ok(found) };
+    let mut tools = Tools::of(store, session);
+    let mut left = Vec::with_capacity(found.len());
+    for mut found in found {
+        tools.name(&mut found)?;
+        if found.tool.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(tool)) {
+            left.push(found);
+        }
+    }
+    Ok(left)
+}
+
+/// Leaves what is on a branch.
+fn on_branch(
+    store: &dyn Store,
+    session: &Session,
+    branch: Option<&str>,
+    found: Vec<Found>,
+) -> Result<Vec<Found>, OpsError> {
+    let Some(branch) = branch else { return Ok(found) };
+    let state = store.state(session.key)?;
+    let Some(position) = state.branches.get(branch) else { return Ok(Vec::new()) };
+    let path = View::new(store, session, *position, Some(&state.spans)).path(usize::MAX)?.entries;
+    let on: EntrySet = path.into_iter().collect();
+    Ok(found.into_iter().filter(|found| on.contains(found.entry)).collect())
+}

@@ -1,0 +1,238 @@
+//! Members: the sessions that a verb looks through, and where the entries stand in which it found something.
+//!
+//! Invariant: a session that is damaged hides nothing of the others, and is named; so is one whose live file cannot be read, of
+//! which only what the store holds is looked through.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use crate::{
+    archive::Archive,
+    change::reconcile::follow,
+    files::may_be_behind,
+    model::{Card, CheckpointNumber, EntryNumber, SessionName, Tie, TieKind},
+    report::{FoundPlace, UnreadPart, UnreadSession},
+    search::Index,
+    session::{
+        Session, Stand, entry_ids,
+        read::{
+            listing,
+            status::{Stands, stands},
+        },
+    },
+    store::{Listed, Reach, SessionFilter, Store, StoreError},
+    verbs::OpsError,
+};
+
+/// A session that is searched.
+pub(crate) struct Member {
+    pub(crate) session: Session,
+    pub(crate) listed: Listed,
+    /// The first entry that the store does not hold.
+    pub(crate) held: EntryNumber,
+    /// The first entry that the index of words does not have.
+    pub(crate) indexed: EntryNumber,
+    /// Whether its live file holds more.
+    pub(crate) is_grown: bool,
+    /// What ties it to other sessions.
+    pub(crate) ties: Vec<Tie>,
+}
+
+/// Returns a session and its sub-agents, and theirs.
+pub(crate) fn family(store: &dyn Store, session: &Session) -> Result<Vec<Session>, OpsError> {
+    let mut family = vec![session.clone()];
+    let mut n = 0;
+    while let Some(parent) = family.get(n) {
+        let tie = Tie { kind: TieKind::SubAgent, other: parent.name.id.clone() };
+        for (key, name) in store.tied(&parent.name.format, &tie, Some(parent.key))? {
+            // Whatever files say of each other, each session is met once.
+            if family.iter().all(|known| known.key != key) {
+                family.push(Session::from_store(key, name)?);
+            }
+        }
+        n += 1;
+    }
+    Ok(family)
+}
+
+/// Returns the sessions that are searched, the newest first, of `some` if they are given; what their live files hold beyond
+/// the store is laid over it.
+pub(crate) fn members(
+    archive: &Archive,
+    (filter, some): (&SessionFilter, Option<&[Session]>),
+    index: Option<&Index>,
+    unread: &mut Vec<UnreadSession>,
+) -> Result<Vec<Member>, OpsError> {
+    let store = archive.store();
+    let since = filter.since;
+    // When a session was last active its live file may tell better than the store.
+    let filter = SessionFilter { sub_agents: true, since: None, limit: None, ..filter.clone() };
+    let found = if let Some(some) = some {
+        // What was named is looked through though it is hidden.
+        let filter = SessionFilter { hidden: true, ..filter };
+        let mut found = Vec::new();
+        for Session { key, name, .. } in some {
+            found.push(Listed { key: *key, name: name.clone(), card: store.card(*key)? });
+        }
+        found.retain(|listed| filter.matches(listed));
+        found
+    } else {
+        let found = listing::listed(store, &filter)?;
+        let named = found.damaged.into_iter();
+        unread.extend(named.map(|(name, error)| UnreadSession::of(name, &error)));
+        found.listed
+    };
+    let mut members = Vec::with_capacity(found.len());
+    for mut listed in found {
+        // Of a format that only a newer version knows, nothing can be read.
+        let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
+        // Of one that took in nothing since it was wholly in the index, that tells all.
+        let whole = index.and_then(|index| index.whole(session.key));
+        if let Some(Reach { next, .. }) = whole.filter(|it| !may_be_behind(archive, &it.mark)) {
+            let (held, indexed, ties) = (*next, *next, ties_of(store, &session)?);
+            members.push(Member { session, listed, held, indexed, is_grown: false, ties });
+            continue;
+        }
+        let state = match store.state(session.key) {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                unread.push(UnreadSession::of(session.name, &error));
+                continue;
+            }
+            state => state?,
+        };
+        let held = state.next_entry();
+        let indexed = index.map(|index| index.next(store, session.key, &state));
+        let indexed = indexed.transpose()?.unwrap_or_default().min(held);
+        let is_grown = follow(archive, &session, &state).unwrap_or_else(|error| {
+            let (name, part) = (session.name.clone(), UnreadPart::LiveFile);
+            unread.push(UnreadSession { name, part, problem: error.in_full() });
+            false
+        });
+        if is_grown {
+            listed.card = store.card(session.key)?;
+        }
+        let ties = ties_of(store, &session)?;
+        members.push(Member { session, listed, held, indexed, is_grown, ties });
+    }
+    if some.is_none() && !filter.hidden {
+        let mut hidden = Hidden { store, known: BTreeMap::new() };
+        let mut shown = Vec::with_capacity(members.len());
+        for member in members {
+            if !hidden.hides(&member)? {
+                shown.push(member);
+            }
+        }
+        members = shown;
+    }
+    if let (None, Some(since)) = (some, since) {
+        // One of which no time is known may be as new as any.
+        members.retain(|Member { listed, .. }| listed.card.active.is_none_or(|at| since <= at));
+    }
+    members.sort_by_key(|member| Reverse(member.listed.card.active));
+    Ok(members)
+}
+
+fn ties_of(store: &dyn Store, session: &Session) -> Result<Vec<Tie>, StoreError> {
+    Ok(store.ties(session.key)?.into_iter().flat_map(|(_, ties)| ties).collect())
+}
+
+/// Which sessions are hidden, and with them their sub-agents.
+struct Hidden<'s> {
+    store: &'s dyn Store,
+    known: BTreeMap<SessionName, bool>,
+}
+
+impl Hidden<'_> {
+    /// Returns whether a session works for one that is hidden, however far above it.
+    fn hides(&mut self, Member { session, ties, .. }: &Member) -> Result<bool, OpsError> {
+        let parents = |ties: &[Tie]| {
+            let above = ties.iter().filter(|tie| tie.kind == TieKind::SubAgent);
+            let name = |tie: &Tie| SessionName { id: tie.other.clone(), ..session.name.clone() };
+            above.map(name).collect::<Vec<SessionName>>()
+        };
+        let (mut ahead, mut met) = (parents(ties), Vec::new());
+        let mut is_hidden = false;
+        while let Some(name) = ahead.pop().filter(|_| !is_hidden) {
+            if let Some(known) = self.known.get(&name) {
+                is_hidden = *known;
+            } else if !met.contains(&name) {
+                if let Some(key) = self.store.session(&name)? {
+                    let parent = Session::from_store(key, name.clone())?;
+                    // One that is damaged is named, and hides nothing.
+                    is_hidden = self.store.card(key).is_ok_and(|card| card.hidden);
+                    ahead.extend(parents(&ties_of(self.store, &parent)?));
+                }
+                met.push(name);
+            }
+        }
+        // Where several are above, it may be any of them.
+        if !is_hidden || met.len() == 1 {
+            self.known.extend(met.into_iter().map(|name| (name, is_hidden)));
+        }
+        Ok(is_hidden)
+    }
+}
+
+/// Returns an answer about a session, or names the session if it is damaged.
+pub(crate) fn or_named<T>(
+    answer: Result<T, OpsError>,
+    session: &Session,
+    damaged: &mut Vec<UnreadSession>,
+) -> Result<Option<T>, OpsError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(OpsError::Store(error @ StoreError::Corrupt { .. })) => {
+            damaged.push(UnreadSession::of(session.name.clone(), &error));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns where these entries of a session stand; what cannot be told of a damaged one is unknown, and the session is named.
+pub(crate) fn places_of(
+    store: &dyn Store,
+    session: &Session,
+    card: &Card,
+    entries: &[EntryNumber],
+    wants_steps: bool,
+    damaged: &mut Vec<UnreadSession>,
+) -> Result<Vec<FoundPlace>, OpsError> {
+    let stands = stands(store, session, entries, wants_steps).map_err(OpsError::from);
+    let unknown =
+        || Stands { stand: Stand::Unknown, turn: None, step: None, is_of_sub_agent: false };
+    let stands = or_named(stands, session, damaged)?
+        .unwrap_or_else(|| entries.iter().map(|_| unknown()).collect());
+    let ids = entry_ids(store, session, &entries.iter().copied().collect());
+    let ids = or_named(ids.map_err(OpsError::from), session, damaged)?.unwrap_or_default();
+    let parent = or_named(parent(store, session), session, damaged)?.flatten();
+    let place = |(entry, stands): (&EntryNumber, Stands)| FoundPlace {
+        session: session.name.clone(),
+        title: card.title.clone(),
+        folder: card.folder.clone(),
+        entry: ids.get(entry).copied(),
+        turn: stands.turn,
+        step: stands.step,
+        stand: stands.stand,
+        is_of_sub_agent: stands.is_of_sub_agent || parent.is_some(),
+        parent: parent.clone(),
+    };
+    Ok(entries.iter().zip(stands).map(place).collect())
+}
+
+/// Returns the turns of which entries are a part, as far as they are known; of a damaged session none is.
+pub(crate) fn turns_of(
+    store: &dyn Store,
+    session: &Session,
+    entries: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, CheckpointNumber>, OpsError> {
+    let stands = stands(store, session, entries, false).map_err(OpsError::from);
+    let stands = or_named(stands, session, &mut Vec::new())?.unwrap_or_default();
+    let turn = |(entry, stands): (&EntryNumber, Stands)| Some((*entry, stands.turn?));
+    Ok(entries.iter().zip(stands).filter_map(turn).collect())
+}
+
+/// Returns the session for which a session works, if it is a sub-agent.
+fn parent(store: &dyn Store, session: &Session) -> Result<Option<String>, OpsError> {
+    let mut ties = ties_of(store, session)?.into_iter();
+    Ok(ties.find(|tie| tie.kind == TieKind::SubAgent).map(|tie| tie.other))
+}

@@ -1,0 +1,11 @@
+//! Finding what was said in any session.
+
+pub(crate) mod hits;
+pub(crate) mod index;
+pub(crate) mod members;
+pub(crate) mod pieces;
+pub(crate) mod query;
+pub(crate) mod ranking;
+pub(crate) mod search;
+pub(crate) mod threads;
+pub(crate) mod words;

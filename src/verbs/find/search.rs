@@ -1,0 +1,243 @@
+//! `search`: what was said in any session. Sessions that share a history are searched together, and what they share is found once.
+//!
+//! ```text
+//! words      are weighed in `ranked`
+//! patterns   group by group, the newest first     A C     B   D
+//! pieces     of the work, which threads share     a group's hits are handed over when all of its pieces are done
+//! ```
+//!
+//! Invariant: what is told does not depend on whether an index answers, nor on the number of threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{
+    archive::Archive,
+    report::{Counted, Hit, Searched, UnreadSession},
+    search::{Found, Seeker, Sought},
+    store::Store,
+    verbs::{
+        OpsError,
+        find::{
+            hits::{Text, hits, texts},
+            members::{Member, or_named},
+            pieces::{Part, Piece, pieces},
+            query::{Search, groups, opened},
+            ranking::is_current,
+            threads::Readers,
+            words,
+        },
+    },
+};
+
+/// How many hits may be wanted for each to say which step of its turn it is.
+const STEPS: usize = 200;
+
+/// Searches, and hands over what is found, with what is known of the search by then.
+pub fn search<E: From<OpsError>>(
+    archive: &Archive,
+    search: &Search,
+    mut each: impl FnMut(&Searched, &Hit) -> Result<(), E>,
+) -> Result<Searched, E> {
+    let mut searched = Searched::default();
+    if let Sought::Words(query) = &search.sought {
+        for hit in words::ranked(archive, search, query, &mut searched)? {
+            each(&searched, &hit)?;
+        }
+        return Ok(searched);
+    }
+    let (wanted, mut told) = (search.limit.unwrap_or(usize::MAX), 0);
+    newest(archive, search, &mut searched, &mut |store, members, mut texts, searched| {
+        searched.has_more |= texts.len() > wanted - told;
+        texts.truncate(wanted - told);
+        told += texts.len();
+        let mut unread = Vec::new();
+        let is_meant = |hit: &Hit| !(search.is_reverted && is_current(hit));
+        for hit in hits(store, members, texts, wanted <= STEPS, &mut unread)?
+            .into_iter()
+            .flatten()
+            .filter(is_meant)
+        {
+            searched.lines += hit.lines.len() as u64;
+            each(searched, &hit)?;
+        }
+        UnreadSession::add(unread, &mut searched.unread);
+        Ok::<_, E>(told < wanted)
+    })?;
+    Ok(searched)
+}
+
+/// Searches, and hands over how many lines each session has, or how many messages if words are looked for; those that sessions
+/// share count for the newest one. Where only the sessions are wanted, each is handed over that has any.
+pub fn count<E: From<OpsError>>(
+    archive: &Archive,
+    search: &Search,
+    mut each: impl FnMut(&Counted) -> Result<(), E>,
+) -> Result<Searched, E> {
+    let mut searched = Searched::default();
+    let (wanted, mut told) = (search.limit.unwrap_or(usize::MAX), 0);
+    let mut tell = |mut counts: Vec<Counted>, searched: &mut Searched| {
+        searched.has_more |= counts.len() > wanted - told;
+        counts.truncate(wanted - told);
+        told += counts.len();
+        for counted in &counts {
+            searched.lines += counted.lines;
+            each(counted)?;
+        }
+        Ok::<_, E>(told < wanted)
+    };
+    if let Sought::Words(query) = &search.sought {
+        let counts = words::counts(archive, search, query, &mut searched)?;
+        tell(counts, &mut searched)?;
+    } else {
+        newest(archive, search, &mut searched, &mut |_, members, texts, searched| {
+            tell(counts(members, &texts, search.is_list), searched)
+        })?;
+    }
+    Ok(searched)
+}
+
+/// Returns words of the index that begin like those of a query that found nothing.
+pub fn near(archive: &Archive, sought: &Sought) -> Vec<String> {
+    let (Sought::Words(query), Some(index)) = (sought, opened(archive)) else { return Vec::new() };
+    // An index that cannot be read says nothing.
+    index.near(query).unwrap_or_default()
+}
+
+/// Returns how many lines of texts each session has.
+fn counts(members: &[Member], texts: &[Text], is_list: bool) -> Vec<Counted> {
+    let mut counts: Vec<Counted> = Vec::new();
+    for Text { found, at } in texts {
+        for (n, _) in at.iter().take(if is_list { usize::MAX } else { 1 }) {
+            let Some(Member { session, listed, .. }) = members.get(*n) else { continue };
+            let lines = found.lines.len() as u64;
+            if let Some(counted) = counts.iter_mut().find(|it| it.session == session.name) {
+                counted.lines += lines;
+            } else {
+                let (session, title) = (session.name.clone(), listed.card.title.clone());
+                counts.push(Counted { session, title, lines });
+            }
+        }
+    }
+    counts
+}
+
+/// What was found in a piece.
+#[derive(Default)]
+struct Looked {
+    found: Vec<(usize, Found)>,
+    damaged: u64,
+    unread: Vec<UnreadSession>,
+}
+
+/// Takes the texts that were found in a group, and returns whether more are wanted.
+type Take<'t, E> =
+    dyn FnMut(&dyn Store, &[Member], Vec<Text>, &mut Searched) -> Result<bool, E> + 't;
+
+/// Looks for a pattern, group by group.
+fn newest<E: From<OpsError>>(
+    archive: &Archive,
+    search: &Search,
+    searched: &mut Searched,
+    take: &mut Take<'_, E>,
+) -> Result<(), E> {
+    let mut index = opened(archive);
+    let likely = index.as_ref().and_then(|index| match &search.sought {
+        // An index that cannot be read says nothing.
+        Sought::Pattern(pattern) => index.likely(pattern).ok().flatten(),
+        Sought::Words(_) => None,
+    });
+    index = index.filter(|_| likely.is_some());
+    let found = likely.iter().flatten().map(|(session, _)| *session);
+    let groups = groups(search.members(archive, &mut index, found, searched)?);
+    let seeker = search.seeker();
+    let pieces = pieces(&groups, likely.filter(|_| index.is_some()), search.stops_at_first());
+    let mut readers = Readers::of(archive.store());
+    let (laid, is_enough) = (readers.laid(), AtomicBool::new(false));
+    let work = |store: &dyn Store, n: usize| {
+        let piece = pieces.get(n).filter(|_| !is_enough.load(Ordering::Relaxed));
+        piece.map_or_else(|| Ok(Looked::default()), |piece| look(store, &seeker, &groups, piece))
+    };
+    let (mut n, mut gathered, mut failed) = (0, Vec::new(), None);
+    readers.in_order(pieces.len(), &work, &mut |looked: Result<Looked, OpsError>| {
+        let Some(Piece { group, .. }) = pieces.get(n) else { return };
+        n += 1;
+        if is_enough.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_last = pieces.get(n).is_none_or(|next| next.group != *group);
+        let tell = || -> Result<bool, E> {
+            let Looked { found, damaged, mut unread } = looked?;
+            gathered.extend(found);
+            searched.damaged += damaged;
+            let mut texts = Vec::new();
+            let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
+            if is_last {
+                gathered.extend(grown(laid, &seeker, members, searched)?);
+                let found = std::mem::take(&mut gathered);
+                texts = self::texts(laid, search, members, found, &mut unread)?;
+            }
+            UnreadSession::add(unread, &mut searched.unread);
+            if texts.is_empty() { Ok(true) } else { take(laid, members, texts, searched) }
+        };
+        match tell() {
+            Ok(true) => return,
+            // Whether the sessions that are left hold more is not known.
+            Ok(false) => searched.has_more |= n < pieces.len(),
+            Err(error) => failed = Some(error),
+        }
+        is_enough.store(true, Ordering::Relaxed);
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+/// Looks through a part of a session; what cannot be read of one that is damaged is left out, and the session is named.
+fn look(
+    store: &dyn Store,
+    seeker: &Seeker,
+    groups: &[Vec<Member>],
+    Piece { group, member, part, is_met }: &Piece,
+) -> Result<Looked, OpsError> {
+    let mut looked = Looked::default();
+    let found = groups.get(*group).and_then(|members| members.get(*member));
+    let is_met = is_met.as_ref();
+    let Some(Member { session, listed, .. }) =
+        found.filter(|_| !is_met.is_some_and(|met| met.load(Ordering::Relaxed)))
+    else {
+        return Ok(looked);
+    };
+    let about = (session, listed.card.active);
+    let each = &mut |it| {
+        looked.found.push((*member, it));
+        if let Some(met) = is_met {
+            met.store(true, Ordering::Relaxed);
+        }
+    };
+    let damaged = match part {
+        Part::Range(range) if range.is_empty() => Ok(Vec::new()),
+        Part::Range(range) => seeker.scan(store, about, range.clone(), each),
+        Part::Likely(entries) => seeker.try_each(store, about, entries, each),
+    };
+    let damaged = or_named(damaged.map_err(OpsError::from), session, &mut looked.unread)?;
+    looked.damaged = damaged.map_or(0, |damaged| damaged.len() as u64);
+    Ok(looked)
+}
+
+/// Returns what live files hold beyond the store.
+fn grown(
+    laid: &dyn Store,
+    seeker: &Seeker,
+    members: &[Member],
+    searched: &mut Searched,
+) -> Result<Vec<(usize, Found)>, OpsError> {
+    let mut found = Vec::new();
+    let grown = members.iter().enumerate().filter(|(_, member)| member.is_grown);
+    for (n, Member { session, held, listed, .. }) in grown {
+        let range = *held..laid.state(session.key)?.next_entry();
+        if !range.is_empty() {
+            let each = &mut |it| found.push((n, it));
+            let damaged = seeker.scan(laid, (session, listed.card.active), range, each)?;
+            searched.damaged += damaged.len() as u64;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,917 @@
+//! The graph of a session: where its paths part, what is at their ends, and the ends without a name.
+//!
+//! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
+//! branch is, and on those of every other state of a file taken in. An entry that several generations hold is
+//! one node; its parents are the entries that stand before it on some path. An agent's compaction into another file is
+//! followed by its summary there, and a call by the sub-agent in the same file. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
+//! ```text
+//! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
+//!                    \ u3                                   \ u3
+//! ```
+//!
+//! Invariant: a node comes before its parents, so the answer has no cycle even where the paths do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    archive::Archive,
+    context::files,
+    dag::{Web, unreached},
+    files::states,
+    json::Raw,
+    model::{
+        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Image, Kind,
+        LineId, Message, OperationNumber, Position, Run, State, Timestamp, first_line,
+    },
+    report::{Acts, Boundary, GraphNode, RevertedEnd},
+    search::{Pattern, Seeker, Sought},
+    session::{
+        Damaged, Damages, Kin, Session, SessionError, Spot, View, derive, entry_ids,
+        graph::replay::Replays,
+        history::{
+            departures::departures,
+            stretches::{Stretch, Stretches, path_first, stretches},
+        },
+        ids::id_of,
+        kin, messages,
+        read::{
+            checkpoints::{self, Given, Places},
+            tools,
+        },
+    },
+    verbs::{
+        OpsError,
+        look::{edges::edges, note},
+    },
+    wire::{self, Departure, Graph, How},
+};
+
+/// How many characters of an entry are its first words.
+const WORDS: usize = 120;
+/// How many entries before an end are looked through for its last words.
+const LAST: usize = 16;
+/// How many nodes are read at a time.
+const BATCH: usize = 256;
+
+/// Up to how many entries a session has whose calls are counted: for that, each line is read.
+const COUNTED: usize = 20_000;
+
+/// Up to how many entries a session has whose compactions are compared with their summaries.
+const COMPARED: usize = 5_000;
+
+/// What a drawing of a session shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Detail<'a> {
+    /// Each entry as a node, also of what was undone or is repeated.
+    pub all: bool,
+    /// The ends that were undone.
+    pub undone: bool,
+    /// How many files were edited and commands run in each node.
+    pub acts: bool,
+    /// A pattern whose finds are counted.
+    pub pattern: Option<&'a Pattern>,
+}
+
+/// A session as a graph, whose nodes are read as they are handed over.
+pub struct Drawing<'a> {
+    archive: &'a Archive,
+    session: &'a Session,
+    view: View<'a>,
+    damages: Damages,
+    places: Places,
+    pub(crate) stretches: Vec<Stretch>,
+    /// The entries of the stretches.
+    members: Vec<EntryNumber>,
+    /// What was done in each stretch, if that is counted.
+    acts: Vec<Acts>,
+    /// How many files were edited, if that is counted.
+    pub edited: Option<u64>,
+    /// How many things each compaction lost, if that is counted.
+    lost: BTreeMap<EntryId, u64>,
+    /// The branches that stand at an entry.
+    heads: BTreeMap<EntryNumber, Vec<String>>,
+    left: BTreeMap<EntryNumber, Departure>,
+    asides: EntrySet,
+    undone: EntrySet,
+    /// The current branch.
+    pub current: String,
+    /// The node at which it ends.
+    pub head: Option<usize>,
+    /// Where it ends, among the checkpoints.
+    pub at: Option<Spot>,
+    /// The newest checkpoint that is at a node.
+    pub newest: Option<CheckpointNumber>,
+    /// The branches that stand before the first entry.
+    pub empty: Vec<String>,
+    /// The branches that show the state before an operation wrote it again.
+    pub before: BTreeMap<String, OperationNumber>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
+}
+
+/// What is at a node of a graph before its entries are read.
+#[derive(Clone, Debug)]
+pub struct Outlined<'d> {
+    /// Its place in the list, from 0.
+    pub node: usize,
+    /// The nodes that it follows, by their places in the list.
+    pub parents: &'d [usize],
+    /// The checkpoint that comes before it.
+    pub checkpoint: Option<CheckpointNumber>,
+    /// The agent's own number of that, as a selector.
+    pub own: Option<String>,
+    /// When it was said.
+    pub time: Option<Timestamp>,
+    /// Whether a conversation of the session's own begins with it.
+    pub is_root: bool,
+    /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
+    pub is_off: bool,
+}
+
+/// Draws a session.
+pub(crate) fn drawing<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    detail: Detail<'_>,
+) -> Result<Drawing<'a>, OpsError> {
+    let Detail { all, pattern, .. } = detail;
+    let state = archive.store().state(session.key)?;
+    let current = state.current().to_owned();
+    let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+    let mut empty = Vec::new();
+    let branches: Vec<(String, Position)> =
+        state.branches.iter().map(|(name, at)| (name.clone(), *at)).collect();
+    for (name, position) in &branches {
+        match position.head {
+            Some(head) => heads.entry(head).or_default().push(name.clone()),
+            None => empty.push(name.clone()),
+        }
+    }
+    let replays = Replays::of(archive.store(), session)?;
+    let before: BTreeMap<String, OperationNumber> = branches
+        .iter()
+        .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
+        .collect();
+    let damages = Damages::gathered();
+    let states = States::of(archive, session, &damages)?;
+    let start = Position::default();
+    let view = View::new(archive.store(), session, start, Some(&state.spans)).gathering(&damages);
+    let at = branches.iter().find(|(name, _)| *name == current).map(|(_, at)| *at);
+    let positions = branches.into_iter().map(|(_, position)| position);
+    let positions = positions.filter(|position| Some(*position) != at).collect();
+    let gathered = gather(archive, session, view, (at, positions), &states, &replays, all)?;
+    let Gathered { mut paths, trunk, asides, view } = gathered;
+    if !all {
+        heads = draw_once(archive, session, &view, &trunk, &mut paths, heads)?;
+    }
+    let undone = undone(archive, session, &state)?;
+    let mut edges = state_edges(session, &view, &trunk, &paths, &states)?;
+    let mut nodes = paths.concat();
+    if !detail.undone && !undone.is_empty() {
+        let stays: EntrySet = heads.keys().copied().chain(trunk.iter().copied()).collect();
+        let is_out = |entry| undone.contains(entry) && !stays.contains(entry);
+        prune(&mut nodes, &mut edges, is_out);
+    }
+    let web = Web::new(nodes, edges);
+    let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
+    let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+    for (head, names) in heads {
+        heads_now.entry(replays.same(head, is_known)).or_default().extend(names);
+    }
+    let mut heads = heads_now;
+    for names in heads.values_mut() {
+        names.sort();
+    }
+    let left = states.left;
+    let places = Places::since(archive.store(), session, EntryNumber::FIRST)?;
+    let ends = |entry: EntryNumber| {
+        heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
+    };
+    let found = pattern.map(|pattern| find(archive, session, pattern)).transpose()?;
+    let found = found.unwrap_or_default();
+    let plain =
+        if all { EntrySet::default() } else { plain_notes(archive, session, &view, &web.nodes)? };
+    let Stretches { all: mut stretches, members } =
+        stretches(web, &view, &replays, &found, &plain, all, ends)?;
+    let is_here = |stretch: &Stretch| {
+        heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
+    };
+    let head = stretches.iter().position(is_here);
+    let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
+    let is_counted = detail.acts && members.len() <= COUNTED;
+    let counted = is_counted.then(|| count_acts(archive, session, &stretches, &members));
+    let (acts, edited) = counted.transpose()?.unwrap_or_default();
+    let edited = is_counted.then_some(edited);
+    let at = checkpoints::standing_at(archive.store(), session)?;
+    let kin = kin(archive.store(), session)?;
+    let mut drawing = Drawing {
+        archive,
+        session,
+        view,
+        damages,
+        places,
+        stretches,
+        members,
+        acts,
+        lost: BTreeMap::new(),
+        edited,
+        heads,
+        left,
+        asides,
+        undone,
+        current,
+        head,
+        at,
+        newest: None,
+        empty,
+        before,
+        kin,
+    };
+    let mut newest = None;
+    for stretch in &drawing.stretches {
+        let marks = drawing.places.behind(stretch.last).iter().map(|mark| mark.n).max();
+        newest = newest.max(marks).max(drawing.before(stretch.said)?.map(|given| given.n));
+    }
+    drawing.newest = newest;
+    Ok(drawing)
+}
+
+/// Returns whether a stretch begins a turn, or is a note or a compaction.
+fn begins_turn(view: &View<'_>, stretch: &Stretch) -> bool {
+    let kind = view.record(stretch.said).map(|record| record.kind);
+    kind.is_ok_and(|kind| matches!(kind, Kind::User | Kind::Note | Kind::Boundary))
+}
+
+impl Drawing<'_> {
+    /// Returns the outlines of the nodes, each before its parents, the newest first.
+    pub fn outline(&self) -> impl Iterator<Item = Result<Outlined<'_>, OpsError>> {
+        self.stretches.iter().enumerate().map(|(node, stretch)| {
+            let Stretch { said, parents, is_off, .. } = stretch;
+            let record = self.view.record(*said)?;
+            let given = self.before(*said)?;
+            let is_aside = self.asides.contains(*said);
+            let is_apart = is_aside || self.session.format.is_of_sub_agent(&record);
+            Ok(Outlined {
+                node,
+                parents,
+                checkpoint: given.map(|given| given.n),
+                own: given.and_then(|given| checkpoints::own_selector(self.session, given.own?)),
+                time: record.time,
+                is_root: parents.is_empty() && !is_apart,
+                is_off: *is_off && !is_apart,
+            })
+        })
+    }
+
+    /// Returns what was done in each node, if that is counted.
+    pub fn acts(&self) -> &[Acts] {
+        &self.acts
+    }
+
+    /// Returns the names of the branches that stand at the same entry.
+    pub fn heads(&self) -> impl Iterator<Item = &[String]> {
+        self.heads.values().map(Vec::as_slice)
+    }
+
+    /// Hands over the nodes in the order of their outlines; a few of them are read at a time.
+    pub fn each<E: From<OpsError>>(
+        &self,
+        mut each: impl FnMut(GraphNode) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (batch, stretches) in self.stretches.chunks(BATCH).enumerate() {
+            let mut facts = Facts::read(self.archive, self.session, stretches, &self.damages)?;
+            for (n, stretch) in stretches.iter().enumerate() {
+                each(self.node(batch * BATCH + n, stretch, &mut facts)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the ends that were reverted, the newest first.
+    pub fn reverted(&self) -> Result<Vec<RevertedEnd>, OpsError> {
+        let mut ends = Vec::new();
+        for node in self.reverted_nodes()? {
+            let end = &self.stretches[node];
+            let branches = self.heads.get(&end.last).cloned().unwrap_or_default();
+            let (mut turns, mut at, mut after) = (0, Some(node), None);
+            while let Some(on) = at {
+                let Stretch { said, is_off, parents, .. } = &self.stretches[on];
+                let is_turn = self.view.record(*said)?.kind == Kind::User;
+                if !is_off && is_turn {
+                    after = self.before(*said)?.map(|given| given.n);
+                    break;
+                }
+                turns += u64::from(is_turn);
+                at = parents.first().copied();
+            }
+            let (time, words) = self.last_words(end)?;
+            let entry = id_of(self.archive.store(), self.session, end.last)?;
+            ends.push(RevertedEnd { branches, entry, after, turns, time, words });
+        }
+        Ok(ends)
+    }
+
+    /// Returns the turns and compactions of the current path, the oldest first, each with its entries.
+    pub(crate) fn turns(&self) -> Result<Vec<(Kind, &[EntryNumber])>, OpsError> {
+        let mut turns = Vec::new();
+        for stretch in self.stretches.iter().rev().filter(|stretch| !stretch.is_off) {
+            let kind = self.view.record(stretch.said)?.kind;
+            if matches!(kind, Kind::User | Kind::Boundary) {
+                turns.push((kind, self.members_of(stretch)));
+            }
+        }
+        Ok(turns)
+    }
+
+    /// Returns when turns began.
+    pub(crate) fn turn_times(&self) -> Result<Vec<Timestamp>, OpsError> {
+        let mut times = Vec::new();
+        for stretch in &self.stretches {
+            let record = self.view.record(stretch.said)?;
+            if record.kind == Kind::User && !self.session.format.is_of_sub_agent(&record) {
+                times.extend(record.time);
+            }
+        }
+        Ok(times)
+    }
+
+    pub(crate) fn members_of(&self, stretch: &Stretch) -> &[EntryNumber] {
+        let members = stretch.members.start as usize..stretch.members.end as usize;
+        self.members.get(members).unwrap_or_default()
+    }
+
+    /// Returns whether the conversation was compacted.
+    pub fn has_boundary(&self) -> Result<bool, OpsError> {
+        for Stretch { said, is_off, .. } in &self.stretches {
+            if !is_off && self.view.record(*said)?.kind == Kind::Boundary {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether compactions are to be compared with their summaries: there are some, and the session is short enough.
+    pub fn is_compared(&self) -> Result<bool, OpsError> {
+        Ok(self.edited.is_some() && self.members.len() <= COMPARED && self.has_boundary()?)
+    }
+
+    /// Takes how many things each compaction lost.
+    pub fn see_losses(&mut self, boundaries: &[Boundary]) {
+        self.lost.extend(boundaries.iter().filter_map(|one| Some((one.entry?, one.lost()))));
+    }
+
+    /// Returns how many ends were reverted.
+    pub fn count_reverted(&self) -> Result<u64, OpsError> {
+        Ok(self.reverted_nodes()?.len() as u64)
+    }
+
+    fn reverted_nodes(&self) -> Result<Vec<usize>, OpsError> {
+        let mut nodes = Vec::new();
+        for (node, stretch) in self.stretches.iter().enumerate() {
+            let heads = self.heads.get(&stretch.last);
+            let is_before = |branch: &String| self.before.contains_key(branch);
+            let is_named =
+                stretch.is_leaf && heads.is_some_and(|heads| !heads.iter().all(is_before));
+            let is_reverted = stretch.is_off && !self.is_undone(stretch);
+            if is_reverted && (is_named || self.is_unnamed(stretch)?) {
+                nodes.push(node);
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Returns when the last words of a stretch were said, and these.
+    fn last_words(&self, stretch: &Stretch) -> Result<(Option<Timestamp>, String), OpsError> {
+        let members = self.members_of(stretch);
+        let time = self.view.record(stretch.last)?.time;
+        for &entry in members.iter().rev().take(LAST) {
+            let record = self.view.record(entry)?;
+            if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
+                let said = messages(self.archive.store(), self.session, entry).unwrap_or_default();
+                if let Some(words) = said.iter().rev().find_map(|message| {
+                    let text = message.text();
+                    derive::words(&text).or_else(|| beginning(&text))
+                }) {
+                    return Ok((record.time.or(time), words));
+                }
+            }
+        }
+        Ok((time, String::new()))
+    }
+
+    /// Returns the damaged entries that were met so far.
+    pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
+        Ok(self.damages.met(self.archive.store(), self.session)?)
+    }
+
+    /// Returns the checkpoint that comes before an entry.
+    pub(crate) fn before(&self, entry: EntryNumber) -> Result<Option<Given<'_>>, OpsError> {
+        Ok(self.places.before(&self.view, entry)?)
+    }
+
+    /// Returns whether a stretch was undone, and is not on the current path again.
+    fn is_undone(&self, stretch: &Stretch) -> bool {
+        stretch.is_off && self.undone.contains(stretch.last)
+    }
+
+    /// Returns whether a conversation ends with a stretch, and no branch is there.
+    fn is_unnamed(&self, stretch: &Stretch) -> Result<bool, OpsError> {
+        if !stretch.is_leaf
+            || self.heads.contains_key(&stretch.last)
+            || self.asides.contains(stretch.said)
+        {
+            return Ok(false);
+        }
+        let record = self.view.record(stretch.said)?;
+        Ok(record.kind.is_talk() && !self.session.format.is_of_sub_agent(&record))
+    }
+
+    fn node(
+        &self,
+        node: usize,
+        stretch: &Stretch,
+        facts: &mut Facts,
+    ) -> Result<GraphNode, OpsError> {
+        let &Stretch { said: first, last, entries, cut, found, cleared, is_off, .. } = stretch;
+        let branches = self.heads.get(&last).cloned().unwrap_or_default();
+        let record = self.view.record(first)?;
+        let checkpoint = self.before(first)?;
+        let own = checkpoint.and_then(|found| checkpoints::own_selector(self.session, found.own?));
+        let said = facts.said.remove(&first).unwrap_or_default();
+        let is_sub_agent = self.session.format.is_of_sub_agent(&record);
+        let is_apart = self.asides.contains(first);
+        Ok(GraphNode {
+            node,
+            id: facts.id(first)?,
+            last: facts.id(last)?,
+            uuid: said.uuid,
+            kind: record.kind,
+            time: record.time,
+            words: said.words,
+            damage: self.damages.of(first),
+            is_from_later: record.kind == Kind::Note && said.is_from_later,
+            entries: u64::from(entries),
+            cut: u64::from(cut),
+            found: u64::from(found),
+            cleared: u64::from(cleared),
+            tokens: said.tokens,
+            parents: stretch.parents.to_vec(),
+            checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
+            own,
+            marks: self.places.behind(last).to_vec(),
+            left: self.left.get(&last).cloned(),
+            is_head: branches.contains(&self.current),
+            is_aside: is_apart,
+            is_unnamed: self.is_unnamed(stretch)?,
+            is_reverted: is_off && !is_sub_agent && !is_apart && !self.is_undone(stretch),
+            is_undone: self.is_undone(stretch),
+            acts: self.acts.get(node).copied(),
+            lost: self.lost.get(&facts.id(first)?).copied(),
+            is_sub_agent,
+            branches,
+        })
+    }
+}
+
+/// The states of files that were taken in, and how the agent left those that it set aside.
+#[derive(Default)]
+struct States {
+    /// Each by its generation's end.
+    ends: Vec<Position>,
+    /// How the agent left the entry at the end of a state that it set aside.
+    left: BTreeMap<EntryNumber, Departure>,
+    /// What follows such an end in the next file, before the entry there.
+    followed: Vec<(EntryNumber, EntryNumber)>,
+}
+
+impl States {
+    fn of(archive: &Archive, session: &Session, damages: &Damages) -> Result<Self, OpsError> {
+        let mut states = Self::default();
+        for held in states::generations(archive, session)? {
+            let end = Position { generation: held.generation, head: None, horizon: held.entries };
+            let by = archive.store().operations(session.key, held.operation.alone())?;
+            if by.first().is_some_and(|by| by.command.takes_in()) {
+                states.ends.push(end);
+            }
+        }
+        let tip = archive.store().state(session.key)?;
+        for left in departures(archive.store(), session, &tip, damages)? {
+            states.followed.extend(left.next.map(|next| (next, left.head)));
+            states.left.insert(left.head, left.by);
+        }
+        Ok(states)
+    }
+}
+
+/// The paths of a session.
+struct Gathered<'a> {
+    /// Those of branches, of the current one first, and of leaves.
+    paths: Vec<Vec<EntryNumber>>,
+    /// That of the current branch.
+    trunk: Vec<EntryNumber>,
+    /// The entries to which no path comes.
+    asides: EntrySet,
+    /// The view with what it has read.
+    view: View<'a>,
+}
+
+/// Gathers the paths of branches and leaves.
+fn gather<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    mut view: View<'a>,
+    (at, branches): (Option<Position>, Vec<Position>),
+    states: &States,
+    replays: &Replays,
+    all: bool,
+) -> Result<Gathered<'a>, OpsError> {
+    let mut paths: Vec<Vec<EntryNumber>> = Vec::new();
+    let mut whole = BTreeSet::new();
+    let mut trunk = Vec::new();
+    let mut generations: BTreeMap<GenerationNumber, Vec<Position>> = BTreeMap::new();
+    for position in at.into_iter().chain(branches) {
+        generations.entry(position.generation).or_default().push(position);
+    }
+    for (generation, positions) in generations {
+        let runs = archive.store().runs(session.key, generation, 0)?;
+        let horizon = runs.last().map_or(0, Run::end);
+        let mut known = EntrySet::default();
+        // Entries behind a horizon can lead elsewhere, so only paths with the same one share.
+        for position in positions.iter().filter(|position| position.horizon != horizon) {
+            view = view.moved(*position);
+            paths.push(view.path(usize::MAX)?.entries);
+            if at == Some(*position) {
+                trunk = paths.last().cloned().unwrap_or_default();
+            }
+        }
+        view = view.moved(Position { generation, head: None, horizon });
+        let heads = positions.iter().filter(|position| position.horizon == horizon);
+        if heads.clone().next().is_some() {
+            whole.insert(generation);
+        }
+        let mut found = session.format.paths(&view)?;
+        let heads = heads.filter_map(|position| position.head);
+        for head in heads.chain(session.format.leaves(&view)?) {
+            let is_first = known.is_empty();
+            paths.push(wire::added(&mut found, head, &mut known)?);
+            if is_first && at == Some(Position { generation, head: Some(head), horizon }) {
+                trunk = paths.last().cloned().unwrap_or_default();
+            }
+        }
+    }
+    // Other states of files add the entries to which no path has come yet.
+    let mut known: EntrySet = paths.iter().flatten().copied().collect();
+    for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
+        view = view.moved(*end);
+        let mut found = session.format.paths(&view)?;
+        let head = session.format.head(&view)?;
+        for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
+            if !known.contains(leaf) {
+                paths.push(wire::added(&mut found, leaf, &mut known)?);
+            }
+        }
+    }
+    let mut asides = EntrySet::default();
+    if all {
+        for end in &states.ends {
+            view = view.moved(*end);
+            let mut met = Vec::new();
+            for entry in view.sequence()? {
+                if !known.contains(entry) && is_message(&view, session, entry)? {
+                    known.insert(entry);
+                    met.push(entry);
+                }
+            }
+            let is_known = |entry| known.contains(entry);
+            paths.extend(unreached(&met, is_known, |entry| view.parent(entry))?);
+            asides.extend(met);
+        }
+    }
+    // A record that was written again is one node, whichever of its entries a path comes to.
+    if !replays.is_empty() {
+        let among: EntrySet = paths.iter().flatten().copied().collect();
+        for entry in paths.iter_mut().flatten().chain(&mut trunk) {
+            *entry = replays.same(*entry, |entry| among.contains(entry));
+        }
+    }
+    Ok(Gathered { paths, trunk, asides, view })
+}
+
+/// Returns the edges of paths, and those that lead from one file or sub-agent to another.
+fn state_edges(
+    session: &Session,
+    view: &View<'_>,
+    trunk: &[EntryNumber],
+    paths: &[Vec<EntryNumber>],
+    states: &States,
+) -> Result<Vec<(EntryNumber, EntryNumber)>, OpsError> {
+    let known: EntrySet = paths.iter().flatten().copied().collect();
+    let mut edges = edges(trunk, paths);
+    let mut firsts: Vec<EntryNumber> =
+        paths.iter().filter_map(|path| path.first()).copied().collect();
+    firsts.sort_unstable();
+    let mut callers = session.format.callers(view);
+    for first in firsts {
+        let caller = callers(first)?;
+        edges.extend(caller.filter(|caller| known.contains(*caller)).map(|caller| (first, caller)));
+    }
+    let followed: EntrySet = states.followed.iter().map(|(entry, _)| *entry).collect();
+    edges.retain(|(child, _)| !followed.contains(*child));
+    edges.extend(states.followed.iter().filter(|(child, _)| known.contains(*child)));
+    Ok(edges)
+}
+
+/// Returns the entries that undertext said again later on the current path, each with the last entry of the same line there: where
+/// an agent's file can only grow, an undo repeats what a revert took back.
+fn repeats(
+    archive: &Archive,
+    session: &Session,
+    trunk: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, EntryNumber>, OpsError> {
+    let store = archive.store();
+    let mut again = EntrySet::default();
+    if !session.format.traits().is_rotatable {
+        for operation in store.operations(session.key, OperationNumber::ALL)? {
+            if operation.command.goes_elsewhere() {
+                again.extend(EntryNumber::each(operation.added()));
+            }
+        }
+    }
+    let said: Vec<EntryNumber> =
+        trunk.iter().copied().filter(|entry| again.contains(*entry)).collect();
+    let mut lines: BTreeMap<LineId, EntryNumber> = BTreeMap::new();
+    store.lines(session.key, &said, &mut |entry, line| {
+        let line = line.map(|line| LineId::of(&line));
+        lines.extend(line.ok().map(|line| (line, entry)));
+    })?;
+    let mut repeats = BTreeMap::new();
+    if !lines.is_empty() {
+        let trunk: EntrySet = trunk.iter().copied().collect();
+        let all = EntryNumber::each(EntryNumber::FIRST..store.state(session.key)?.next_entry());
+        let all: Vec<EntryNumber> = all.filter(|entry| !trunk.contains(*entry)).collect();
+        store.lines(session.key, &all, &mut |entry, line| {
+            let last = line.ok().and_then(|line| lines.get(&LineId::of(&line)));
+            repeats.extend(last.map(|last| (entry, *last)));
+        })?;
+    }
+    Ok(repeats)
+}
+
+/// Puts the repeats of entries in their place on paths and at heads. A record beside the conversation, which is not repeated, goes
+/// with what is, unless a branch ends there.
+fn draw_once(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    trunk: &[EntryNumber],
+    paths: &mut [Vec<EntryNumber>],
+    heads: BTreeMap<EntryNumber, Vec<String>>,
+) -> Result<BTreeMap<EntryNumber, Vec<String>>, OpsError> {
+    let again = repeats(archive, session, trunk)?;
+    if again.is_empty() {
+        return Ok(heads);
+    }
+    for path in paths {
+        let (mut drawn, mut is_repeated) = (Vec::with_capacity(path.len()), false);
+        for &entry in path.iter() {
+            let last = again.get(&entry).copied();
+            let is_beside =
+                is_repeated && !view.record(entry)?.kind.is_talk() && !heads.contains_key(&entry);
+            is_repeated = last.is_some() || is_beside;
+            if last.is_some() || !is_beside {
+                drawn.push(last.unwrap_or(entry));
+            }
+        }
+        *path = drawn;
+    }
+    let mut now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+    for (head, names) in heads {
+        now.entry(again.get(&head).copied().unwrap_or(head)).or_default().extend(names);
+    }
+    Ok(now)
+}
+
+/// Returns the entries that hold a pattern.
+fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
+    let mut found = EntrySet::default();
+    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
+    Seeker::new(Sought::Pattern(pattern.clone())).scan(
+        archive.store(),
+        (session, None),
+        all,
+        &mut |it| {
+            found.insert(it.entry);
+        },
+    )?;
+    Ok(found)
+}
+
+/// Returns the entries of operations that are undone.
+fn undone(archive: &Archive, session: &Session, state: &State) -> Result<EntrySet, OpsError> {
+    let mut undone = EntrySet::default();
+    for n in state.undone() {
+        let by = archive.store().operations(session.key, n.alone())?.pop();
+        undone.extend(by.into_iter().flat_map(|by| EntryNumber::each(by.added())));
+    }
+    Ok(undone)
+}
+
+/// Takes out the ends of a web that are meant.
+fn prune(
+    nodes: &mut Vec<EntryNumber>,
+    edges: &mut Vec<(EntryNumber, EntryNumber)>,
+    is_meant: impl Fn(EntryNumber) -> bool,
+) {
+    let mut parents: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
+    let mut children: BTreeMap<EntryNumber, usize> = BTreeMap::new();
+    edges.sort_unstable();
+    edges.dedup();
+    for (child, parent) in edges.iter() {
+        parents.entry(*child).or_default().push(*parent);
+        *children.entry(*parent).or_default() += 1;
+    }
+    let is_end = |entry: &EntryNumber, children: &BTreeMap<EntryNumber, usize>| {
+        is_meant(*entry) && children.get(entry).is_none_or(|children| *children == 0)
+    };
+    let mut out = EntrySet::default();
+    let mut waiting: Vec<EntryNumber> =
+        nodes.iter().copied().filter(|entry| is_end(entry, &children)).collect();
+    while let Some(entry) = waiting.pop() {
+        if !out.insert(entry) {
+            continue;
+        }
+        for parent in parents.get(&entry).into_iter().flatten() {
+            children.entry(*parent).and_modify(|children| *children -= 1);
+            if is_end(parent, &children) {
+                waiting.push(*parent);
+            }
+        }
+    }
+    nodes.retain(|entry| !out.contains(*entry));
+    edges.retain(|(child, _)| !out.contains(*child));
+}
+
+/// Returns the notes that an agent wrote by itself; one from a later state of the conversation is a person's.
+fn plain_notes(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    nodes: &[EntryNumber],
+) -> Result<EntrySet, OpsError> {
+    let mut notes = Vec::new();
+    for &entry in nodes {
+        let record = view.record(entry)?;
+        if record.kind == Kind::Note && !session.format.is_of_sub_agent(&record) {
+            notes.push(entry);
+        }
+    }
+    let mut plain = EntrySet::default();
+    archive.store().lines(session.key, &notes, &mut |entry, line| {
+        let line = line.unwrap_or_default();
+        if Raw::object(&line).is_some_and(|record| later(session, record).is_none()) {
+            plain.insert(entry);
+        }
+    })?;
+    Ok(plain)
+}
+
+/// Returns the words that a record brings from a later state of the conversation.
+fn later(session: &Session, record: Raw<'_>) -> Option<String> {
+    let text = session.format.messages(record).first().map(Message::text).unwrap_or_default();
+    let opening = session.format.traits().note_opening;
+    let later = note::said_from_later(&text, opening).map(str::to_owned);
+    later.or_else(|| session.format.mail(record))
+}
+
+/// Returns what entries say; what cannot be read says nothing.
+pub(crate) fn said(
+    archive: &Archive,
+    session: &Session,
+    entries: &[EntryNumber],
+) -> Result<Vec<Message>, OpsError> {
+    let mut said: Vec<Message> = Vec::new();
+    archive.store().lines(session.key, entries, &mut |_, line| {
+        let line = line.unwrap_or_default();
+        let record = Raw::object(&line);
+        said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
+    })?;
+    Ok(said)
+}
+
+/// Counts what was done in each stretch, and the files that were edited in any.
+fn count_acts(
+    archive: &Archive,
+    session: &Session,
+    stretches: &[Stretch],
+    members: &[EntryNumber],
+) -> Result<(Vec<Acts>, u64), OpsError> {
+    let folder = archive.store().card(session.key)?.folder;
+    let (mut acts, mut edited) = (vec![Acts::default(); stretches.len()], BTreeSet::new());
+    for (acts, stretch) in acts.iter_mut().zip(stretches) {
+        let range = stretch.members.start as usize..stretch.members.end as usize;
+        let mut said = said(archive, session, members.get(range).unwrap_or_default())?;
+        acts.failed = files::drop_failed(&mut said);
+        for message in &mut said {
+            message.blocks.retain(|block| match block {
+                Block::Call { input, .. } => {
+                    acts.commands += u64::from(tools::is_command(input));
+                    true
+                }
+                _ => false,
+            });
+        }
+        for named in files::named(&said, folder.as_deref(), None) {
+            acts.edits += named.n_changes;
+            if named.n_changes > 0 {
+                edited.insert(named.path);
+            }
+        }
+    }
+    Ok((acts, edited.len() as u64))
+}
+
+/// Facts of the entries that stretches begin and end with.
+struct Facts {
+    ids: BTreeMap<EntryNumber, EntryId>,
+    said: BTreeMap<EntryNumber, Said>,
+}
+
+#[derive(Default)]
+struct Said {
+    uuid: Option<String>,
+    tokens: (Option<u64>, Option<u64>),
+    words: String,
+    is_from_later: bool,
+}
+
+impl Facts {
+    fn read(
+        archive: &Archive,
+        session: &Session,
+        stretches: &[Stretch],
+        damages: &Damages,
+    ) -> Result<Self, OpsError> {
+        let mut firsts: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.said).collect();
+        firsts.sort_unstable();
+        let lasts = stretches.iter().map(|stretch| stretch.last);
+        let wanted: EntrySet = lasts.chain(firsts.iter().copied()).collect();
+        let ids = entry_ids(archive.store(), session, &wanted)?;
+        let mut said = BTreeMap::new();
+        damages.lines(archive.store(), session.key, &firsts, &mut |n, line| {
+            let record = Raw::object(&line);
+            let uuid = record.and_then(|record| session.format.envelope(record).name);
+            let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+            let later = record.and_then(|record| later(session, record));
+            let words = match &later {
+                Some(later) => beginning(later),
+                None => record
+                    .and_then(|record| session.format.headline(record))
+                    .or_else(|| messages.iter().find_map(words)),
+            };
+            let words = words.unwrap_or_default();
+            let earlier = record.map(|record| session.format.earlier(record)).unwrap_or_default();
+            let compacted = earlier.into_iter().find(|earlier| earlier.how == How::Compacted);
+            let tokens = compacted.map_or((None, None), |compacted| compacted.tokens);
+            said.insert(n, Said { uuid, tokens, words, is_from_later: later.is_some() });
+        })?;
+        Ok(Self { ids, said })
+    }
+
+    fn id(&self, entry: EntryNumber) -> Result<EntryId, OpsError> {
+        let id = self.ids.get(&entry).copied();
+        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
+    }
+}
+
+/// Returns whether an entry holds words of the user, the model or a tool, though its record may lack what a link needs.
+fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<bool, OpsError> {
+    Ok(match view.record(entry)?.kind {
+        Kind::Meta => {
+            let line = view.line(entry)?;
+            Raw::object(&line).is_some_and(|record| !session.format.messages(record).is_empty())
+        }
+        kind => kind.is_talk() && kind != Kind::Boundary,
+    })
+}
+
+/// Returns the first words of a message, or the label in their place.
+fn words(message: &Message) -> Option<String> {
+    let instead = |block: &Block| match block {
+        Block::Text(text) => beginning(text),
+        Block::Thinking(thinking) => beginning(&thinking.text),
+        Block::Result { .. } => beginning(&block.answer_text()),
+        Block::Call { name, input, .. } => {
+            beginning(&format!("{name} {}", tools::subject(input).unwrap_or_default()))
+        }
+        Block::Image(_) => Some(Image::WORDS.to_owned()),
+        Block::Other { name, .. } => beginning(name),
+    };
+    let text = message.text();
+    let said = derive::words(&text).or_else(|| beginning(&text));
+    said.or_else(|| message.parts().find_map(instead))
+}
+
+/// Returns the beginning of a text.
+fn beginning(text: &str) -> Option<String> {
+    Some(first_line(text)?.chars().take(WORDS).collect())
+}

@@ -1,0 +1,145 @@
+//! Glances: what lists show of the whole of a session, so that they need not read it.
+//!
+//! A glance is made when a list or an import first needs it, and kept in the store's cache until the session changes.
+//!
+//! ```text
+//! current path    u u u B u u      context    12k 40k 71k 0 9k 21k      a sample of each turn; 0 is a compaction
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    archive::Archive,
+    json::Raw,
+    model::{DayTurns, EntryNumber, Glance, Kind, State},
+    session::{Session, graph::replay::Replays},
+    verbs::{
+        OpsError,
+        look::drawing::{Detail, Drawing, drawing},
+        window::{
+            compactions::{boundaries, is_said_again, of, own},
+            measure::total,
+            request::full_enough,
+            sight::Asked,
+        },
+    },
+};
+
+/// How many entries before the end of a turn are looked through for an answer that says how large its request was.
+const LOOKED: usize = 8;
+/// How many bytes a line has at most that a glance reads.
+const LONGEST: u64 = 4 << 20;
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// Looks at the whole of a session.
+pub(crate) fn glance(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    asked: &Asked,
+) -> Result<Glance, OpsError> {
+    let drawing = drawing(archive, session, Detail::default())?;
+    let lengths = archive.store().lengths(session.key, EntryNumber::FIRST..state.next_entry())?;
+    let is_long = lengths.into_iter().any(|length| length > LONGEST);
+    // Of a session with a line that is too long for a glance, no words are read.
+    let (full, context) = if is_long {
+        (None, Vec::new())
+    } else {
+        (full_enough(archive, session, asked), context(archive, session, &drawing)?)
+    };
+    Ok(Glance {
+        operations: state.operations(),
+        reverted: drawing.count_reverted()?,
+        compactions: compactions(archive, session, state)?,
+        tokens: full.as_ref().map(|full| full.tokens),
+        window: full.as_ref().map(|full| full.window.tokens),
+        context,
+        days: days(&drawing)?,
+    })
+}
+
+/// Returns how often a session was compacted: one that was written again counts once, and one that was undone, or a context that
+/// undertext said again, does not count.
+fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u64, OpsError> {
+    let (store, undone) = (archive.store(), state.undone());
+    let operations = if undone.is_empty() { Vec::new() } else { own(archive, session)? };
+    let is_undone = |boundary| {
+        let found = of(&operations, boundary);
+        found.is_some_and(|operation| undone.contains(&operation.n))
+    };
+    let (mut found, mut replays) = (BTreeSet::new(), None);
+    for boundary in boundaries(store, session, EntryNumber::FIRST..state.next_entry()) {
+        let boundary = boundary?;
+        if replays.is_none() {
+            replays = Some(Replays::of(store, session)?);
+        }
+        if !is_undone(boundary) && !is_said_again(store, session, boundary)? {
+            found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
+        }
+    }
+    Ok(found.len() as u64)
+}
+
+/// Samples how many tokens the requests had along the current path.
+fn context(
+    archive: &Archive,
+    session: &Session,
+    drawing: &Drawing<'_>,
+) -> Result<Vec<u64>, OpsError> {
+    let turns: Vec<(Kind, &[EntryNumber])> = drawing.turns()?;
+    let mut samples = Vec::new();
+    let buckets = turns.len().min(Glance::SAMPLES);
+    for bucket in 0..buckets {
+        let [from, to] = [bucket, bucket + 1].map(|n| n * turns.len() / buckets);
+        let of = turns.get(from..to).unwrap_or_default();
+        if of.iter().any(|(kind, _)| *kind == Kind::Boundary) {
+            samples.push(0);
+            continue;
+        }
+        for (_, members) in of.iter().rev() {
+            if let Some(tokens) = request(archive, session, members)? {
+                samples.push(tokens);
+                break;
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// Returns how many tokens the last request of a turn had, as its answer reports.
+fn request(
+    archive: &Archive,
+    session: &Session,
+    members: &[EntryNumber],
+) -> Result<Option<u64>, OpsError> {
+    let store = archive.store();
+    for &entry in members.iter().rev().take(LOOKED) {
+        let record = store.records(session.key, entry.alone())?.pop();
+        if record.is_none_or(|record| record.kind != Kind::Assistant) {
+            continue;
+        }
+        let mut found = None;
+        store.lines(session.key, &[entry], &mut |_, line| {
+            let line = line.unwrap_or_default();
+            let said = Raw::object(&line).map(|record| session.format.messages(record));
+            let usage = said.into_iter().flatten().filter_map(|message| message.usage);
+            found = usage.filter_map(|usage| total(&usage)).next_back();
+        })?;
+        if found.is_some() {
+            return Ok(found.filter(|tokens| *tokens > 0));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts the turns by the day on which they began.
+fn days(drawing: &Drawing<'_>) -> Result<Vec<DayTurns>, OpsError> {
+    let mut days: BTreeMap<u64, u64> = BTreeMap::new();
+    for time in drawing.turn_times()? {
+        if let Ok(day) = u64::try_from(time.0.div_euclid(DAY)) {
+            *days.entry(day).or_default() += 1;
+        }
+    }
+    Ok(days.into_iter().map(|(day, turns)| DayTurns { day, turns }).collect())
+}

@@ -1,0 +1,59 @@
+//! Graphs: where the paths of a session part, what was reverted, and which files it names.
+
+use crate::{
+    archive::Archive,
+    context::files,
+    report::{GraphView, RevertedEnd, UsedFile},
+    session::Session,
+    verbs::{
+        OpsError,
+        look::drawing::{self, Detail, Drawing},
+    },
+};
+
+/// Draws a session, without its words: for one that may be long.
+pub fn drawing<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    detail: Detail<'_>,
+) -> Result<Drawing<'a>, OpsError> {
+    drawing::drawing(archive, session, detail)
+}
+
+/// Returns the graph of a session, condensed to turns or with `all` entries.
+pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
+    let drawing = drawing(archive, session, Detail { all, ..Detail::default() })?;
+    let mut nodes = Vec::new();
+    drawing.each(|node| {
+        nodes.push(node);
+        Ok::<_, OpsError>(())
+    })?;
+    let damaged = drawing.damaged()?;
+    let Drawing { current, at, empty, before, kin, .. } = drawing;
+    Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
+}
+
+/// Returns the ends that were reverted, the newest first.
+pub fn reverted_ends(archive: &Archive, session: &Session) -> Result<Vec<RevertedEnd>, OpsError> {
+    drawing(archive, session, Detail::default())?.reverted()
+}
+
+/// Returns the files that the current path names, those that were edited first, each with the turn that named it last.
+pub fn files_used(archive: &Archive, session: &Session) -> Result<Vec<UsedFile>, OpsError> {
+    let drawing = drawing(archive, session, Detail::default())?;
+    let (mut messages, mut turns) = (Vec::new(), Vec::new());
+    for stretch in drawing.stretches.iter().rev().filter(|stretch| !stretch.is_off) {
+        let turn = drawing.before(stretch.said)?.map(|given| given.n);
+        messages.append(&mut drawing::said(archive, session, drawing.members_of(stretch))?);
+        turns.resize(messages.len(), turn.or(turns.last().copied().flatten()));
+    }
+    files::drop_failed(&mut messages);
+    let folder = archive.store().card(session.key)?.folder;
+    let used = |named: files::Named| UsedFile {
+        path: named.path,
+        edits: named.n_changes,
+        mentions: named.n_mentions as u64,
+        turn: turns.get(named.latest).copied().flatten(),
+    };
+    Ok(files::named(&messages, folder.as_deref(), None).into_iter().map(used).collect())
+}

@@ -1,0 +1,272 @@
+//! Listing: sessions as lists show them, sub-agents below the session that they work for.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use crate::{
+    archive::Archive,
+    change::{self, reconcile::follow},
+    files::deletion,
+    model::{Glance, SessionName, Tie, TieKind, Timestamp},
+    report::{ListedSession, Listing, UnreadSession},
+    session::{Bond, Kin, Session, kin, read::listing},
+    store::{Listed, SessionFilter, SessionKey, StoreError},
+    verbs::{OpsError, look::glance::glance, window::sight::Asked},
+};
+
+/// From how many entries on a glance is made for lists only.
+const LONG: u64 = 20_000;
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The newest first, sub-agents below the session that they work for.
+    Newest,
+    /// The newest first, forks too below the session that they were made of.
+    Tree,
+}
+
+/// What sessions are to have, beyond what a store's filter asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Having {
+    /// These words, in small letters, in their title, folder, agent or id.
+    pub words: Vec<String>,
+    /// A beginning before this moment.
+    pub until: Option<Timestamp>,
+    /// A reverted end.
+    pub reverted: bool,
+    /// A compaction.
+    pub compacted: bool,
+    /// A file that its agent deleted.
+    pub deleted: bool,
+}
+
+impl Having {
+    /// Returns whether a session may be meant, before it is looked at.
+    pub fn may_be_in(&self, listed: &Listed) -> bool {
+        let Listed { name, card, .. } = listed;
+        let (id, agent) = (name.id.as_str(), name.format.as_str());
+        let texts = [card.title.as_deref(), card.folder.as_deref(), Some(id), Some(agent)];
+        let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase();
+        self.until.is_none_or(|until| card.started < Some(until))
+            && self.words.iter().all(|word| text.contains(word.as_str()))
+    }
+
+    fn is_in(&self, listed: &ListedSession) -> bool {
+        (!self.reverted || listed.reverted > 0)
+            && (!self.compacted || listed.compactions > 0)
+            && (!self.deleted || listed.gone)
+    }
+}
+
+/// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
+/// cannot be read are named next to them.
+pub fn list(
+    archive: &Archive,
+    filter: &SessionFilter,
+    having: &Having,
+    order: Order,
+    asked: &Asked,
+) -> Result<Listing, OpsError> {
+    // What only a look at the session tells is asked of all.
+    let limit = filter.limit.filter(|_| *having == Having::default()).unwrap_or(usize::MAX);
+    let mut found = if let Some(since) = filter.since {
+        active_since(archive, filter, since)?
+    } else {
+        let limit = limit.checked_add(1);
+        listing::listed(archive.store(), &SessionFilter { limit, ..filter.clone() })?
+    };
+    found.listed.retain(|listed| having.may_be_in(listed));
+    let mut more = found.listed.len().saturating_sub(limit);
+    found.listed.truncate(limit);
+    if more > 0 && filter.since.is_none() {
+        let all: u64 = archive.store().tally(filter)?.values().sum();
+        more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(limit).max(more);
+    }
+    let mut damaged: Vec<UnreadSession> = Vec::new();
+    let mut damage = |name: SessionName, error: OpsError| match error {
+        OpsError::Store(error @ StoreError::Corrupt { .. }) => {
+            damaged.push(UnreadSession::of(name, &error));
+            Ok(())
+        }
+        error => Err(error),
+    };
+    for (name, error) in found.damaged {
+        damage(name, error.into())?;
+    }
+    let keys: Vec<SessionKey> = found.listed.iter().map(|found| found.key).collect();
+    let kept: BTreeMap<SessionKey, Glance> =
+        archive.store().glances(&keys).unwrap_or_default().into_iter().collect();
+    let (mut sessions, mut glances) = (Vec::new(), Vec::new());
+    for found in found.listed {
+        match known(archive, &found, kept.get(&found.key), asked) {
+            Ok((known, fresh)) => {
+                sessions.push(known);
+                glances.extend(fresh.map(|fresh| (found.key, fresh)));
+            }
+            Err(error) => {
+                damage(found.name.clone(), error)?;
+                sessions.push(bare(found));
+            }
+        }
+    }
+    sessions.retain(|listed| having.is_in(listed));
+    sessions.sort_by_key(|listed| Reverse(listed.card.active));
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    more += sessions.len().saturating_sub(limit);
+    sessions.truncate(limit);
+    Ok(Listing { sessions: below_parents(sessions, order), damaged, more, glances })
+}
+
+/// Returns the glance of a session, as the store has it or, unless the session is very long, as it is made now.
+pub fn known_glance(archive: &Archive, session: &Session, asked: &Asked) -> Option<Glance> {
+    let store = archive.store();
+    let state = store.state(session.key).ok()?;
+    let kept = store.glances(&[session.key]).ok()?.pop();
+    let kept = kept.filter(|(_, kept)| kept.operations == state.operations());
+    match kept {
+        Some((_, kept)) => Some(kept),
+        None if state.entries() > LONG => None,
+        None => glance(archive, session, &state, asked).ok(),
+    }
+}
+
+/// Keeps glances, so that the next list need not make them.
+pub fn keep_glances(archive: &Archive, glances: &[(SessionKey, Glance)]) -> Result<(), OpsError> {
+    if !glances.is_empty() {
+        change::cache(archive, |writing| writing.glance(glances))?;
+    }
+    Ok(())
+}
+
+/// Makes the glances of sessions that were imported; one that cannot be read has none.
+pub fn glance_all(archive: &Archive, sessions: &[Session], asked: &Asked) -> Result<(), OpsError> {
+    let mut glances = Vec::new();
+    for session in sessions {
+        let state = archive.store().state(session.key);
+        let made = state.ok().and_then(|state| glance(archive, session, &state, asked).ok());
+        glances.extend(made.map(|glance| (session.key, glance)));
+    }
+    keep_glances(archive, &glances)
+}
+
+/// Returns the sessions that a filter lets through, those too of which only the live file tells that they were active.
+fn active_since(
+    archive: &Archive,
+    filter: &SessionFilter,
+    since: Timestamp,
+) -> Result<listing::Found, OpsError> {
+    let store = archive.store();
+    let whenever = SessionFilter { since: None, limit: None, ..filter.clone() };
+    let mut found = listing::listed(store, &whenever)?;
+    for listed in found.listed.iter_mut().filter(|listed| listed.card.active < Some(since)) {
+        // What is damaged, or cannot be followed, is as its card has it.
+        let session = Session::from_store(listed.key, listed.name.clone());
+        let state = session.ok().zip(store.state(listed.key).ok());
+        if state.is_some_and(|(session, state)| follow(archive, &session, &state).unwrap_or(false))
+        {
+            listed.card = store.card(listed.key)?;
+        }
+    }
+    found.listed.retain(|listed| Some(since) <= listed.card.active);
+    found.listed.sort_by_key(|listed| Reverse((listed.card.active, listed.key)));
+    Ok(found)
+}
+
+/// Returns a session of which only its card is known.
+fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
+    ListedSession {
+        name,
+        card,
+        kin: None,
+        branches: 0,
+        reverted: 0,
+        compactions: 0,
+        tokens: None,
+        window: None,
+        context: Vec::new(),
+        sub_agents: 0,
+        gone: false,
+        open: false,
+        depth: 0,
+    }
+}
+
+/// Returns a session as it is now, with all that lists show of it, and its glance if a new one had to be made and can be kept.
+fn known(
+    archive: &Archive,
+    listed: &Listed,
+    kept: Option<&Glance>,
+    asked: &Asked,
+) -> Result<(ListedSession, Option<Glance>), OpsError> {
+    let (store, bare) = (archive.store(), bare(listed.clone()));
+    // Of a format that only a newer version knows, the card is all that is known.
+    let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else {
+        return Ok((bare, None));
+    };
+    let (mut state, mut card) = (store.state(session.key)?, bare.card);
+    // A live file that cannot be followed is as the store has it.
+    let has_grown = follow(archive, &session, &state).unwrap_or(false);
+    if has_grown {
+        (state, card) = (store.state(session.key)?, store.card(session.key)?);
+    }
+    let kept = kept.filter(|kept| kept.operations == state.operations()).cloned();
+    let (seen, is_fresh) = match kept {
+        Some(kept) => (kept, false),
+        // What cannot be read whole is listed all the same.
+        None => glance(archive, &session, &state, asked)
+            .map_or_else(|_| (Glance::default(), false), |seen| (seen, !has_grown)),
+    };
+    let works_for_it = Tie { kind: TieKind::SubAgent, other: session.name.id.clone() };
+    let fresh = is_fresh.then(|| seen.clone());
+    let known = ListedSession {
+        card,
+        kin: kin(store, &session)?,
+        branches: state.branches.len() as u64,
+        reverted: seen.reverted,
+        compactions: seen.compactions,
+        tokens: seen.tokens,
+        window: seen.window,
+        context: seen.context,
+        sub_agents: store.tied(&session.name.format, &works_for_it, Some(session.key))?.len()
+            as u64,
+        gone: deletion::lost(archive, &session, &state)?.is_some(),
+        ..bare
+    };
+    Ok((known, fresh))
+}
+
+/// Puts sessions below the one that they were made of, each with how deep it is there.
+fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession> {
+    let names: BTreeSet<_> = listed.iter().map(|found| found.name.clone()).collect();
+    let parent = |found: &ListedSession| {
+        let is_below = |kin: &&Kin| order == Order::Tree || kin.bond == Bond::SubAgent;
+        let kin = found.kin.as_ref().filter(is_below)?;
+        let name = SessionName { format: found.name.format.clone(), id: kin.session.clone() };
+        (name != found.name && names.contains(&name)).then_some(name)
+    };
+    let mut below: BTreeMap<Option<SessionName>, Vec<ListedSession>> = BTreeMap::new();
+    for found in listed {
+        below.entry(parent(&found)).or_default().push(found);
+    }
+    // What is to come next comes last.
+    let mut left = below.remove(&None).unwrap_or_default();
+    left.reverse();
+    let mut ordered = Vec::new();
+    loop {
+        let Some(next) = left.pop() else {
+            // Sessions that were made of each other stand below nothing.
+            let Some((_, circle)) = below.pop_first() else { break };
+            left.extend(circle);
+            continue;
+        };
+        if let Some(inner) = below.remove(&Some(next.name.clone())) {
+            let depth = next.depth + 1;
+            left.extend(inner.into_iter().rev().map(|found| ListedSession { depth, ..found }));
+        }
+        ordered.push(next);
+    }
+    ordered
+}

@@ -1,0 +1,12 @@
+//! Looking at sessions: the list, a log, an entry, the graph, a comparison, figures. Nothing is changed.
+
+pub(crate) mod diff;
+pub(crate) mod drawing;
+pub(crate) mod edges;
+pub(crate) mod glance;
+pub(crate) mod graph;
+pub(crate) mod layers;
+pub(crate) mod list;
+pub(crate) mod note;
+pub(crate) mod read;
+pub(crate) mod stats;

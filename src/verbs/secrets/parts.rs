@@ -1,0 +1,56 @@
+//! Parts: what is kept of a session next to its entries.
+
+use crate::{
+    model::{CheckpointNumber, FileNumber, OperationNumber, Run, State, Tagged, Text, Words},
+    session::Session,
+    store::{Store, StoreError},
+};
+
+/// A part of a session.
+pub(crate) enum Part {
+    /// A file that an operation keeps whole.
+    Kept(KeptWhole),
+    /// A run that an operation read. The line at its end may be unfinished.
+    Read(OperationNumber, Run),
+    /// Words that a person gave with an operation: a note, a name, a reason. The note of a checkpoint is also with the checkpoint's.
+    Given(OperationNumber, Words),
+}
+
+/// A file that is kept whole.
+pub(crate) struct KeptWhole {
+    pub(crate) file: Option<FileNumber>,
+    /// The operation, and its place among the files that this keeps.
+    pub(crate) at: (OperationNumber, u64),
+    /// Whether it is a file of the session that was compressed.
+    pub(crate) is_packed: bool,
+}
+
+/// Returns the parts of a session.
+pub(crate) fn parts(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+) -> Result<Vec<Part>, StoreError> {
+    let mut parts = Vec::new();
+    let all = OperationNumber::FIRST..state.next_operation();
+    for mut operation in store.operations(session.key, all)? {
+        let (n, facts) = (operation.n, &operation.facts);
+        let packed = facts.containers.iter().map(|one| (true, state.file_of(one.generation)));
+        let plain = facts.sidecars.iter().map(|one| (false, Some(one.file)));
+        for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
+            parts.push(Part::Kept(KeptWhole { file, at: (n, at), is_packed }));
+        }
+        let mut see = |text: &mut Text| {
+            parts.extend(text.words().map(|words| Part::Given(n, words.clone())));
+        };
+        Tagged::texts(&mut operation, &mut see);
+    }
+    let all = CheckpointNumber::FIRST..state.next_checkpoint();
+    for (n, checkpoint) in store.checkpoints(session.key, all)? {
+        let words = checkpoint.note.as_ref().and_then(Text::words);
+        parts.extend(words.map(|words| Part::Given(n, words.clone())));
+    }
+    let growths = store.growths(session.key, OperationNumber::ALL)?.into_iter();
+    parts.extend(growths.map(|(operation, run)| Part::Read(operation, run)));
+    Ok(parts)
+}

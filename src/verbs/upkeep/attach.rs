@@ -1,0 +1,202 @@
+//! Attaching: the file that an agent reads becomes a session's live file, to which changes of the session are written.
+//!
+//! Invariant: attaching and detaching write no file.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{self, goal::Stay, reconcile::comeback},
+    files::{
+        at::Standing,
+        deletion,
+        live_file::{LiveFile, file_of, live_file},
+        mover::{last_live, was_moved},
+        siblings, sources,
+        states::newest_time,
+    },
+    intake,
+    live::is_same,
+    model::{Command, FileNumber, GenerationNumber, MAIN, Step},
+    report::{Attached, Notice},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text},
+    },
+    verbs::OpsError,
+};
+
+/// Makes a file of a session its live file: this one, or the one taken in last. A file that its agent does not resume stays
+/// as it is.
+pub fn attach(
+    archive: &mut Archive,
+    session: &Session,
+    file: Option<&Path>,
+) -> Result<Attached, OpsError> {
+    attach_file(archive, session, file)
+}
+
+/// Does the same, also as a step of another change.
+pub(crate) fn attach_file(
+    archive: &Archive,
+    session: &Session,
+    file: Option<&Path>,
+) -> Result<Attached, OpsError> {
+    let (mut attached, done) = change::execute_uncaught(archive, session, |before| {
+        let (n, path, generation) = wanted_file(before, file)?;
+        let mut attached =
+            Attached { path, attached: true, left: None, operation: None, notices: Vec::new() };
+        if before.state.live == Some(n) {
+            return Ok((attached, None));
+        }
+        let position = before.end_of(generation)?;
+        if let Some(view) = before.view(position)
+            && let Some(why) = view.unresumed()?
+        {
+            attached.attached = false;
+            attached.notices.push(Notice::Unresumed { why });
+            return Ok((attached, None));
+        }
+        let mut steps =
+            Steps { live: Some(Step { from: before.state.live, to: Some(n) }), ..Steps::default() };
+        let old = before.state.branches.get(MAIN).copied();
+        if let Some(old) = old.filter(|old| *old != position)
+            && was_moved(before, MAIN)?
+        {
+            attached.left = Some(steps.leave(&before.state, MAIN, old));
+        }
+        steps.set(MAIN, Some(position));
+        steps.current = (before.state.current() != MAIN).then(|| MAIN.to_owned());
+        let left = attached.left.as_deref().map(branch_text);
+        let command = Command::Attach { file: Some(n), left };
+        Ok::<_, OpsError>((attached, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    attached.operation = done.operation;
+    attached.notices.splice(0..0, done.notices);
+    // That it is not resumed may have been noticed before, too.
+    attached.notices.dedup();
+    Ok(attached)
+}
+
+/// Returns the file that may become the live one, with its number and its newest generation.
+fn wanted_file(
+    before: &Standing<'_>,
+    file: Option<&Path>,
+) -> Result<(FileNumber, PathBuf, GenerationNumber), SyncError> {
+    let (format, state) = (before.format, &before.state);
+    if let Some(live) = before.live_file().filter(|live| !live.attached) {
+        return Err(SyncError::Own(live.path));
+    }
+    let is_wanted = |path: &Path| match file {
+        Some(file) => file == path,
+        None => !sources::is_set_aside(path, format) && path.is_file(),
+    };
+    let found = deletion::newest(state).filter_map(|(n, generation)| {
+        let path = before.archive.path_of(state.file(n)?)?;
+        is_wanted(&path).then_some((n, path, generation))
+    });
+    let found: Vec<(FileNumber, PathBuf, GenerationNumber)> = found.collect();
+    let is_only = found.len() == 1;
+    let session = before.session.as_ref();
+    let last = session.map(|session| last_live(before.store(), session.key, state)).transpose()?;
+    let mut best = None;
+    for (n, path, generation) in found {
+        // A copy of an older state may lie anywhere; of one file alone the records are not read.
+        let view = if is_only { None } else { before.view(before.end_of(generation)?) };
+        let time = view.map(|view| newest_time(&view)).transpose()?.flatten();
+        let rank = (siblings::name(format, &path), last.flatten() == Some(n), time, generation);
+        if best.as_ref().is_none_or(|(best, _)| *best < rank) {
+            best = Some((rank, (n, path, generation)));
+        }
+    }
+    let Some((_, (n, path, generation))) = best else {
+        // The agent's own file may be there in another form.
+        let last = last.flatten().and_then(|n| file_of(before.archive, state, n));
+        let put_away =
+            last.and_then(|last| deletion::elsewhere(before.archive, format, state, &last));
+        return Err(match put_away.filter(|_| file.is_none()) {
+            Some(path) => SyncError::Compressed(path),
+            None => SyncError::Nothing(Vain::Attach),
+        });
+    };
+    let live = LiveFile { n, path, attached: true };
+    before.writable_file(&live)?;
+    let path = live.path;
+    if let Some(by) = siblings::successor(format, &path) {
+        return Err(SyncError::Left { path, by });
+    }
+    if sources::length(&path).is_ok_and(|length| length.is_none()) {
+        return Err(SyncError::Compressed(path));
+    }
+    Ok((n, path, generation))
+}
+
+/// Refuses a file of a session that goes on in another one, which is there: to name it in a command that changes the session does
+/// not have it go on here, but to attach it does.
+pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
+    // What cannot be read is told where it is taken in.
+    let Ok(path) = path.canonicalize() else { return Ok(()) };
+    let held = archive.store().files(&archive.place_of(&path))?.pop();
+    let name = match held {
+        Some((_, name, _)) => name,
+        None => match sources::identify(&path) {
+            Ok((_, name)) => name,
+            Err(_) => return Ok(()),
+        },
+    };
+    let Some(session) = archive.session(&name)? else { return Ok(()) };
+    let live = live_file(archive, &archive.store().state(session.key)?);
+    let Some(live) =
+        live.filter(|live| !is_same(&live.path, &path) && !deletion::is_gone(&live.path))
+    else {
+        return Ok(());
+    };
+    let successor = siblings::read_instead(session.format, &name.id, &live.path);
+    if successor.is_some_and(|successor| is_same(&successor, &path)) {
+        return Ok(());
+    }
+    Err(SyncError::Another { path, session: name.id, live: live.path }.into())
+}
+
+/// Takes in a session file, makes it the live file of its session, and returns that session. A caller who names the
+/// file points at it: it may be written while the archive is open.
+pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
+    let path = path.canonicalize().map_err(SyncError::at(path))?;
+    archive.writable.file(path.clone());
+    let mut skipped = None;
+    let mut notices = Vec::new();
+    let paths = [path.clone()];
+    intake::import(archive, &paths, &paths, &mut |step| match step {
+        intake::Step::Skipped(found) if found.path == path => skipped = Some(found.why),
+        intake::Step::Imported(imported) => notices.extend(imported.notices),
+        // Another file of the session that cannot be read is no reason against this one.
+        intake::Step::Skipped(_) | intake::Step::Reading { .. } | intake::Step::Gone { .. } => {}
+    })?;
+    if let Some(why) = skipped {
+        return Err(why.of(&path).into());
+    }
+    let holders = archive.store().files(&archive.place_of(&path))?;
+    let Some((key, name, _)) = holders.into_iter().next_back() else {
+        return Err(SyncError::NoFormat(path).into());
+    };
+    let session = Session::from_store(key, name)?;
+    let mut attached = attach(archive, &session, Some(&path))?;
+    attached.notices.splice(0..0, notices);
+    Ok((session, attached))
+}
+
+/// Lets a session go on without the agent's file, which stays as it is.
+pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
+    change::exclusively(archive, |store| {
+        comeback::follow(archive, session, &store.state(session.key)?)
+    })?;
+    let (path, done) = change::execute_uncaught(archive, session, |before| {
+        let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
+        let steps =
+            Steps { live: Some(Step { from: before.state.live, to: None }), ..Steps::default() };
+        let command = Command::Attach { file: None, left: None };
+        Ok::<_, OpsError>((live.path, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (operation, notices) = (done.operation, done.notices);
+    Ok(Attached { path, attached: false, left: None, operation, notices })
+}

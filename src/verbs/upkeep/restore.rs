@@ -1,0 +1,185 @@
+//! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
+
+use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf};
+
+use crate::{
+    archive::{Archive, SyncError, Vain},
+    change::{self, goal::reach::Reach},
+    disk::Stamp,
+    files::{deletion, live_file::live_file},
+    intake::{self, PutBack},
+    model::{Command, MAIN, State, Timestamp},
+    report::{Attached, LostFile, Notice, Restored, Sidecars},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text},
+    },
+    verbs::{OpsError, find::members::family, upkeep::attach::attach_file},
+};
+
+/// How many milliseconds lie between the times of two restored sessions: the files of each get times of their own.
+const APART: i64 = 10_000;
+/// How old, in milliseconds, a session may be that a restored one is not to be newer than. An agent deletes old files.
+const OLDEST: i64 = 15 * 86_400_000;
+
+/// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
+/// attaches the agent's.
+pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
+    let now = archive.now();
+    restore_at(archive, session, now)
+}
+
+/// Does the same for one of several sessions. Their files get times in the order of their last use, by which agents choose the
+/// session to continue.
+pub fn restore_lost(archive: &mut Archive, lost: &LostFile) -> Result<Restored, OpsError> {
+    restore_at(archive, &lost.session, lost.at)
+}
+
+fn restore_at(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
+    // What is decided in one step holds in the next ones.
+    change::exclusively(archive, |_| put_back(archive, session, at))
+}
+
+fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
+    let PutBack { files, unlisted } = intake::put_back(archive, session, at)?;
+    let sidecars = intake::put_sidecars_back(archive, session, at)?;
+    let Some(last) = files.last() else {
+        if sidecars == Sidecars::default() {
+            return Err(nothing(archive, session)?.into());
+        }
+        let notices = Vec::new();
+        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
+    };
+    let stood = archive.store().state(session.key)?;
+    // The agent's file is there where only one came back from which it goes on.
+    if live_file(archive, &stood).is_some_and(|live| live.path != *last) {
+        let notices = Vec::new();
+        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
+    }
+    let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
+    let mut rotated = None;
+    let (attached, notices) = match attach_file(archive, session, Some(last)) {
+        Ok(mut attached) if attached.attached => {
+            attached.notices.extend(unlisted);
+            rotated = go_on(archive, session, &stood, &mut attached)?;
+            (Some(attached), Vec::new())
+        }
+        // A file that its agent does not resume is there, and that is all.
+        Ok(_) => (None, Vec::new()),
+        // Nor is one that cannot be written to, or from which its agent went on, any less there.
+        Err(OpsError::Sync(
+            why @ (SyncError::Own(_) | SyncError::Compressed(_) | SyncError::Left { .. }),
+        )) => (None, vec![Notice::Unattached { why: why.to_string() }]),
+        Err(error) => return Err(error),
+    };
+    Ok(Restored { files, attached, rotated, notices, sidecars })
+}
+
+/// Takes the agent to where the session was while its file no longer existed, if its format can say the way: what was said since
+/// may be in the file, and undone again. Returns where the file is that was put back, if another one took its place.
+fn go_on(
+    archive: &Archive,
+    session: &Session,
+    stood: &State,
+    attached: &mut Attached,
+) -> Result<Option<PathBuf>, OpsError> {
+    let (Some(target), current) = (stood.position(), stood.current()) else { return Ok(None) };
+    if attached.left.is_none() && current == MAIN {
+        return Ok(None);
+    }
+    let done = change::execute(archive, session, |before| {
+        let mut steps = Steps::default();
+        if let Some(left) = &attached.left {
+            steps.set(left, None);
+        }
+        if current != MAIN {
+            steps.set(MAIN, stood.branches.get(MAIN).copied());
+            steps.current = Some(current.to_owned());
+        }
+        let goal = (before.position() != Some(target)).then_some(Reach { target, note: None });
+        let branch = Some(branch_text(attached.left.as_deref().unwrap_or(current)));
+        let (checkpoint, entry, message, left) = (None, None, None, None);
+        let command = Command::Revert { checkpoint, entry, branch, message, left };
+        Ok::<_, SyncError>(((), Some(Plan { command, steps, goal })))
+    });
+    match done {
+        Ok(((), done)) => {
+            attached.left = None;
+            attached.notices.extend(done.notices);
+            Ok(done.reached.flatten().and_then(|reached| reached.aside))
+        }
+        Err(SyncError::OutOfReach { .. } | SyncError::Nothing(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns why there is nothing to restore.
+fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> {
+    let live = live_file(archive, &archive.store().state(session.key)?);
+    let there = live.filter(|live| live.attached).map(|live| live.path);
+    Ok(SyncError::Nothing(Vain::Restore { there }))
+}
+
+/// Returns the sessions, of a format or of all, of which files no longer exist, the one used last first.
+pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
+    let mut sessions = archive.every()?;
+    sessions.retain(|session| format.is_none_or(|format| format == session.name.format));
+    lost_of(archive, &sessions)
+}
+
+/// Returns which files of a session no longer exist, and of the sub-agents that worked for it.
+pub fn lost_with_sub_agents(
+    archive: &Archive,
+    session: &Session,
+) -> Result<Vec<LostFile>, OpsError> {
+    lost_of(archive, &family(archive.store(), session)?)
+}
+
+/// Returns which files of these sessions no longer exist, each with the time that it gets: near now, so that its agent does not delete
+/// it again, and in the order of last use, also next to the newest file that is there of the same project.
+fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, OpsError> {
+    let (mut all, mut newest) = (Vec::new(), BTreeMap::new());
+    for session in sessions {
+        let project = (session.name.format.clone(), archive.store().card(session.key)?.folder);
+        let lost = lost_files(archive, session)?;
+        if lost.as_ref().is_none_or(|lost| lost.path.is_none())
+            && let Some(live) = live_file(archive, &archive.store().state(session.key)?)
+            && let Ok(Some(Stamp { modified: (seconds, nanos), .. })) = Stamp::at(&live.path)
+        {
+            let at = Timestamp(seconds.saturating_mul(1000) + nanos / 1_000_000);
+            let last = newest.entry(project.clone()).or_insert(at);
+            *last = at.max(*last);
+        }
+        all.extend(lost.map(|lost| (lost, project)));
+    }
+    all.sort_by_key(|(lost, _)| Reverse(lost.used));
+    let now = archive.now().0;
+    let mut next = now;
+    for (lost, project) in &mut all {
+        let later = newest.get(project).filter(|at| **at > lost.used && at.0 > now - OLDEST);
+        next = later.map_or(next, |at| next.min(at.0 - APART));
+        lost.at = Timestamp(next);
+        next -= APART;
+    }
+    Ok(all.into_iter().map(|(lost, _)| lost).collect())
+}
+
+/// Returns the agent's file of a session, if it no longer exists.
+pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
+    let state = archive.store().state(session.key)?;
+    Ok(deletion::lost(archive, session, &state)?.map(|lost| lost.path))
+}
+
+/// Returns which files of a session no longer exist, if any are.
+fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
+    let state = archive.store().state(session.key)?;
+    let path = deletion::lost(archive, session, &state)?.map(|lost| lost.path);
+    let sidecars = intake::sidecars::lost(archive, session, &state);
+    if path.is_none() && sidecars.is_empty() {
+        return Ok(None);
+    }
+    let seen = path.as_ref().map(|path| deletion::used(archive, path)).transpose()?.flatten();
+    let active = || Ok(archive.store().card(session.key)?.active.unwrap_or_default());
+    let used = seen.map_or_else(active, Ok::<_, OpsError>)?;
+    Ok(Some(LostFile { session: session.clone(), path, sidecars, used, at: used }))
+}

@@ -1,0 +1,66 @@
+//! Caches: how much of a conversation its provider may still have cached that a cut would make it read again.
+//!
+//! A provider's cache ends at the first change of a request, and each use keeps it for a while.
+
+use crate::{
+    archive::Archive,
+    context::measure::Measured,
+    json::Raw,
+    model::{EntryId, IdPrefix, Timestamp},
+    report::Cached,
+    session::{Damages, Session},
+    verbs::{
+        OpsError,
+        window::{
+            measure::{NEWEST, material},
+            request::measured,
+            sight::Asked,
+        },
+    },
+};
+
+/// How long a provider keeps what it cached unless the answer says so, in seconds: Anthropic's five minutes, and about the
+/// least of others.
+const KEPT: u64 = 300;
+
+/// Returns how much of the cached part of a session comes after the first result that is cut, if the provider may still
+/// have it; which one that is, is asked only then.
+pub fn cached(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+    cut: impl FnOnce() -> Result<Option<EntryId>, OpsError>,
+) -> Result<Option<Cached>, OpsError> {
+    // How much fits plays no part.
+    let asked = &Asked { window: Some(u64::MAX), ..asked.clone() };
+    let Some((held, until)) = warm(archive, session, asked)? else { return Ok(None) };
+    let Some(first) = cut()? else { return Ok(None) };
+    let found = material(archive, session, None, asked, usize::MAX, &Damages::gathered())?;
+    let Measured { tokens: all, .. } = measured(archive, session, asked, &found);
+    let numbers = archive.store().find(session.key, &IdPrefix::whole(&first))?;
+    let at = found.items.iter().position(|i| i.entry().is_some_and(|n| numbers.contains(&n)));
+    let behind = found.items.get(at.unwrap_or(found.items.len())..).unwrap_or_default();
+    let behind = behind.iter().filter_map(|item| item.tokens).sum();
+    let behind = found.measure.scale.unwrap_or_default().part(behind);
+    let tokens = held.saturating_sub(all.saturating_sub(behind));
+    Ok((tokens > 0).then_some(Cached { tokens, until }))
+}
+
+/// Returns how many tokens of a session its newest answer reports as cached, and until when they are.
+fn warm(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Option<(u64, Timestamp)>, OpsError> {
+    let found = material(archive, session, None, asked, NEWEST, &Damages::gathered())?;
+    let Some(answer) = found.answer.filter(|answer| answer.is_standing) else { return Ok(None) };
+    let held = answer.usage.cache_read.saturating_add(answer.usage.cache_write);
+    let Some(time) = answer.time.filter(|_| held > 0) else { return Ok(None) };
+    let mut line = Vec::new();
+    Damages::gathered()
+        .lines(archive.store(), session.key, &[answer.entry], &mut |_, l| line = l)?;
+    let told = Raw::object(&line).map(|record| session.format.told(record)).unwrap_or_default();
+    let seconds = told.cached_for.unwrap_or(KEPT);
+    let until = Timestamp(time.0.saturating_add_unsigned(seconds.saturating_mul(1_000)));
+    Ok((archive.now() < until).then_some((held, until)))
+}

@@ -1,0 +1,597 @@
+//! Compaction: a summary takes the place of the conversation, some messages stay, and nothing is lost.
+//!
+//! ```text
+//! look     catch up, read the context, plan; nothing is locked while a model writes
+//! write    lock, take in new records, say boundary and summary in the agent's own format
+//! check    a resume is simulated: it must read the summary, the kept messages, and nothing else
+//! commit   one operation
+//! ```
+//!
+//! Invariant: a file that an agent would not resume as intended is not written.
+//! Invariant: a compaction that fails, or takes too long, has changed nothing.
+
+use std::{cell::RefCell, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    archive::{Archive, Misread, SyncError, Vain, Workspace},
+    change::{
+        self,
+        goal::{
+            Stay,
+            compaction::{Compaction, Place},
+        },
+    },
+    context::{
+        Item, Origin,
+        compact::{self, CompactError, Task},
+        event::{Cause, Event},
+        measure::{Measured, Scale},
+        plan::{self, Nearness, Nothing, Piece, Wish},
+        stages::SummaryError,
+    },
+    files::at::Standing,
+    json::Raw,
+    model::{Block, Command, EntryNumber, Kind, Message, Role},
+    report::{Compacted, Notice, Part, Parts, Planned},
+    session::{
+        Damages, Session,
+        plan::{Plan, Steps, branch_text, given},
+    },
+    verbs::{
+        OpsError,
+        window::{
+            compaction::Compacting,
+            excerpts::excerpts,
+            measure::{guard, material},
+            request::{measured, size},
+            sight::{Material, front},
+        },
+    },
+    wire::{
+        Format, Graph,
+        compaction::{self, Lines, Metadata, Said},
+    },
+};
+
+/// The messages of a context in the order of a plan, the session's own system prompt first.
+struct Found {
+    material: Material,
+    /// The messages, by place.
+    heard: Vec<Heard>,
+    /// Their places, in the order of the pieces.
+    order: Vec<usize>,
+    /// Where each of them was said, by place.
+    said: Vec<Said>,
+    /// How many tokens there are.
+    measured: Measured,
+    /// The line from counts to those.
+    scale: Scale,
+    /// Whether nothing came since the newest compaction.
+    is_fresh: bool,
+}
+
+/// A message of a context, and what a plan sees of it.
+struct Heard {
+    message: Message,
+    tokens: u64,
+    is_kept: bool,
+    begins_turn: bool,
+}
+
+impl Found {
+    fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
+        let mut material =
+            material(archive, session, None, wanted.asked, usize::MAX, &Damages::default())?;
+        let mut order: Vec<usize> = (0..material.items.len()).collect();
+        if let Some(front) = order.get_mut(..front(&material.items)) {
+            front.sort_by_key(|at| material.items.get(*at).is_some_and(Item::is_summary));
+        }
+        let mut said = Vec::with_capacity(material.items.len());
+        for item in &material.items {
+            let entry = item.entry().unwrap_or_default();
+            let nth = said.iter().rev().take_while(|said: &&Said| said.entry == entry).count();
+            said.push(Said { entry, nth });
+        }
+        let is_fresh = is_fresh(archive, session)?;
+        let measured = measured(archive, session, wanted.asked, &material);
+        let scale = material.measure.scale.unwrap_or_default();
+        let items = std::mem::take(&mut material.items).into_iter();
+        let heard = items.map(|item| Heard {
+            tokens: item.tokens.unwrap_or(0),
+            is_kept: item.origin == Origin::Kept,
+            begins_turn: item.begins_turn,
+            message: item.into_message(),
+        });
+        Ok(Self { heard: heard.collect(), material, order, said, measured, scale, is_fresh })
+    }
+
+    fn pieces(&self) -> Vec<Piece<'_>> {
+        let heard = self.order.iter().filter_map(|at| self.heard.get(*at));
+        let pieces = heard.map(|heard| Piece {
+            message: &heard.message,
+            tokens: self.scale.part(heard.tokens),
+            is_kept: heard.is_kept,
+            is_request: heard.begins_turn,
+        });
+        pieces.collect()
+    }
+
+    /// Returns the messages of the pieces at these places.
+    fn said(&self, places: &[usize]) -> Vec<Said> {
+        let items = places.iter().filter_map(|at| self.order.get(*at));
+        items.filter_map(|at| self.said.get(*at).copied()).collect()
+    }
+
+    fn count(&self, text: &str) -> u64 {
+        self.scale.part(self.material.counting.text(text))
+    }
+
+    fn window(&self, wanted: &Compacting<'_>) -> u64 {
+        wanted.named.unwrap_or(self.material.window.tokens)
+    }
+
+    fn wish(&self, wanted: &Compacting<'_>) -> Wish {
+        let usual = Wish::of(self.window(wanted));
+        Wish { keep: wanted.keep, again: wanted.again, ..usual }
+    }
+
+    /// Returns the task without a model, which is the whole of a trial.
+    fn task<'a>(
+        &self,
+        session: &'a Session,
+        folder: Option<&'a str>,
+        pieces: &'a [Piece<'a>],
+        wanted: &Compacting<'_>,
+    ) -> Task<'a> {
+        let around = session.format.traits().around_summary;
+        Task {
+            run: 0,
+            session: &session.name.id,
+            folder,
+            trigger: wanted.cause,
+            pieces,
+            tokens: wanted.all(self.measured),
+            around: around.map_or(0, |around| self.count(&around.concat())),
+            window: self.window(wanted),
+            wish: self.wish(wanted),
+            focus: None,
+            files: &[],
+            strict: false,
+        }
+    }
+
+    /// Returns a compaction that was made, if it gains anything as the session's agent says it.
+    fn gaining(
+        &self,
+        made: Result<compact::Compaction, CompactError>,
+        session: &Session,
+        by_extract: bool,
+    ) -> Result<compact::Compaction, CompactError> {
+        let no_gain = || Err(CompactError::Nothing(Nothing::NoGain));
+        match made {
+            Err(CompactError::Summary(SummaryError::Flawed { .. })) if by_extract => no_gain(),
+            Ok(made) => {
+                // The agent's own words about a summary may be longer than a short conversation.
+                let opening = self.count(session.format.traits().summary_opening);
+                let is_less = made.post_tokens.saturating_add(opening) < made.pre_tokens;
+                if is_less { Ok(made) } else { no_gain() }
+            }
+            made => made,
+        }
+    }
+
+    fn plan(&self, pieces: &[Piece<'_>], wanted: &Compacting<'_>) -> Result<plan::Plan, Nothing> {
+        if self.is_fresh && !wanted.again {
+            return Err(Nothing::NothingNew);
+        }
+        plan::plan(pieces, &self.wish(wanted))
+    }
+}
+
+/// Returns whether the session's newest operation is a compaction, but for truncations since, by which nothing was said.
+fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
+    for n in archive.store().state(session.key)?.next_operation().earlier().rev() {
+        match archive.store().operations(session.key, n.alone())?.pop().map(|by| by.command) {
+            Some(Command::Truncate { .. }) => {}
+            newest => return Ok(matches!(newest, Some(Command::Compact { .. }))),
+        }
+    }
+    Ok(false)
+}
+
+fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
+    let part = |places: &[usize]| {
+        let tokens = places.iter().filter_map(|at| pieces.get(*at)).map(|piece| piece.tokens);
+        Part { messages: places.len(), tokens: tokens.sum() }
+    };
+    Parts {
+        summarised: part(&plan.summarised),
+        kept: part(&plan.kept),
+        carried: part(&plan.carried),
+        system: part(&plan.system),
+    }
+}
+
+/// Returns how near a session is to its compaction.
+fn nearness(
+    archive: &Archive,
+    session: &Session,
+    wanted: &Compacting<'_>,
+) -> Result<Nearness, OpsError> {
+    let found = Found::of(archive, session, wanted)?;
+    Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
+}
+
+/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked. A window that is too
+/// small is refused, as a compaction refuses it.
+pub fn plan_compaction(
+    archive: &Archive,
+    session: &Session,
+    wanted: &Compacting<'_>,
+) -> Result<Planned, OpsError> {
+    let found = Found::of(archive, session, wanted)?;
+    guard(&found.material.window)?;
+    let pieces = found.pieces();
+    let mut parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
+    let folder = archive.store().card(session.key)?.folder;
+    let task = found.task(session, folder.as_deref(), &pieces, wanted);
+    let count = |text: &str| found.count(text);
+    let mut losses = Vec::new();
+    if parts.is_ok() {
+        let made = compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ());
+        match found.gaining(made, session, true) {
+            Ok(made) => losses = made.losses,
+            // A model may well say it in fewer words.
+            Err(CompactError::Nothing(why)) if wanted.by.is_none() => parts = Err(why),
+            Err(_) => {}
+        }
+    }
+    Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
+}
+
+/// Refuses, in a preview, what a compaction would refuse: it is tried with the extract, because what refuses one summary refuses
+/// any other.
+pub fn try_compaction(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+) -> Result<(), OpsError> {
+    let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
+    compact(archive, session, workspace, &tried, &mut |_| ()).map(drop)
+}
+
+/// Catches up, and refuses a session whose conversation a summary cannot replace, or whose file may not be written, before a model
+/// is asked.
+fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
+    let ((), done) = change::execute(archive, session, |before| {
+        before.refuse_without_past()?;
+        if let Some(live) = before.attached() {
+            before.refuse_to_write(&live.path)?;
+            let target = before.writable_file(&live)?;
+            // Only the format tells then whether it is appended to, or gets a successor.
+            let either =
+                target.may_append().or_else(|error| target.may_have_successor().map_err(|_| error));
+            either.map_err(SyncError::at(target.path()))?;
+        }
+        Ok::<_, OpsError>(((), None::<Plan<Stay>>))
+    })?;
+    Ok(done.notices)
+}
+
+/// Compacts a session whose context is due to be compacted; any other is left as it is.
+pub fn compact_if_due(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compacted, OpsError> {
+    // What the live file holds beyond the store counts too.
+    let mut notices = change::settle(archive, session)?;
+    let Nearness { tokens, window, is_due, .. } = nearness(archive, session, wanted)?;
+    if is_due {
+        let done = compact(archive, session, workspace, wanted, emit)?;
+        Notice::add(done.notices, &mut notices);
+        return Ok(Compacted { notices, ..done });
+    }
+    Ok(Compacted {
+        nothing: Some(Nothing::NotDue),
+        branch: archive.store().state(session.key)?.current().to_owned(),
+        pre_tokens: tokens,
+        post_tokens: tokens,
+        window,
+        notices,
+        ..Compacted::default()
+    })
+}
+
+/// Compacts a session: a summary takes the place of its context, but for the kept messages.
+pub fn compact(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compacted, OpsError> {
+    let notices = prepare(archive, session)?;
+    let begun = (wanted.clock)();
+    let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
+    let found = Found::of(archive, session, wanted)?;
+    guard(&found.material.window)?;
+    let tip = archive.store().state(session.key)?;
+    let pieces = found.pieces();
+    let tokens = wanted.all(found.measured);
+    let window = found.window(wanted);
+    let branch = tip.current().to_owned();
+    let nothing = |nothing| Compacted {
+        nothing: Some(nothing),
+        branch: branch.clone(),
+        pre_tokens: tokens,
+        post_tokens: tokens,
+        window,
+        notices: notices.clone(),
+        ..Compacted::default()
+    };
+    let plan = match found.plan(&pieces, wanted) {
+        Ok(plan) => plan,
+        Err(why) => return Ok(nothing(why)),
+    };
+    wanted.tell_before(session, (tokens, window), [plan.summarised.len(), plan.kept.len()])?;
+    let folder = archive.store().card(session.key)?.folder;
+    let excerpts = match wanted.by {
+        Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
+        None => Vec::new(),
+    };
+    let task = Task {
+        run: tip.next_operation().get(),
+        focus: wanted.focus,
+        files: &excerpts,
+        strict: wanted.strict,
+        ..found.task(session, folder.as_deref(), &pieces, wanted)
+    };
+    let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
+    let mut end = None;
+    let mut told = |event: &Event| {
+        events.push(event.clone());
+        match event {
+            // How large the context is then is known when it is written.
+            Event::CompactionEnd { .. } => end = Some(event.clone()),
+            _ => emit(event),
+        }
+    };
+    let count = |text: &str| found.count(text);
+    let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
+    let made = compact::compact(&task, wanted.by, &count, &left, &mut told);
+    let made = match found.gaining(made, session, wanted.by.is_none()) {
+        Ok(made) => made,
+        Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
+        Err(CompactError::Summary(error)) => {
+            if let SummaryError::TimedOut { .. } = error {
+                let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
+                told(&Event::CompactionTimeout { run: task.run, limit_ms, before: true });
+            }
+            return Err(OpsError::Summary { error, strict: wanted.strict });
+        }
+    };
+    let parts = parts(&pieces, &made.plan);
+    let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
+    let mut compacted = Compacted {
+        branch,
+        text: made.summary,
+        parts,
+        pre_tokens: made.pre_tokens,
+        post_tokens: made.post_tokens,
+        window,
+        files: made.files,
+        model: made.model,
+        usage: made.usage,
+        duration_ms: elapsed(),
+        fallback: made.fallback,
+        losses: made.losses,
+        notices,
+        ..Compacted::default()
+    };
+    let writing =
+        Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
+    if let Err(error) = writing.write(archive, session, &events, &mut compacted) {
+        let (run, session, why) = (task.run, session.name.id.clone(), error.to_string());
+        emit(&Event::CompactionFailed { run, session, why });
+        return Err(error);
+    }
+    compacted.post_tokens = wanted.all(size(archive, session, wanted.asked)?);
+    if let Some(Event::CompactionEnd { post_tokens, .. }) = &mut end {
+        *post_tokens = compacted.post_tokens;
+    }
+    end.iter().for_each(emit);
+    compacted.after = wanted.tell_after(session, &compacted).err();
+    Ok(compacted)
+}
+
+/// A compaction that has its summary.
+struct Writing<'a> {
+    workspace: &'a Workspace,
+    found: &'a Found,
+    system: Vec<Said>,
+    kept: Vec<Said>,
+    cause: Cause,
+    /// Where the session was when the context was read.
+    hash: Option<crate::model::OperationId>,
+}
+
+impl Writing<'_> {
+    /// Writes a compaction that was made, and completes its account.
+    fn write(
+        mut self,
+        archive: &mut Archive,
+        session: &Session,
+        events: &[Event],
+        compacted: &mut Compacted,
+    ) -> Result<(), OpsError> {
+        let (left, done) =
+            change::execute(archive, session, |before| self.plan(before, events, compacted))?;
+        let read = done.reached;
+        compacted.left = left;
+        compacted.summary = read.as_ref().map(|read| read.summary);
+        compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
+        compacted.written = read.and_then(|read| read.written);
+        compacted.operation = done.operation;
+        // What is in the way of the agent was told before.
+        Notice::add(done.notices, &mut compacted.notices);
+        Ok(())
+    }
+
+    /// Returns the change that a compaction wants, and the branch that keeps the old state if it begins a new file.
+    fn plan(
+        &mut self,
+        before: &Standing<'_>,
+        events: &[Event],
+        compacted: &Compacted,
+    ) -> Result<(Option<String>, Option<Plan<Compaction>>), OpsError> {
+        let nowhere = || SyncError::Nothing(Vain::Compact);
+        let from = before.position().ok_or_else(nowhere)?;
+        let (head, view) = from.head.zip(before.view(from)).ok_or_else(nowhere)?;
+        let sent = view.sending()?.sent;
+        if before.state.hash() != self.hash {
+            self.take_in(before, &view, &sent)?;
+        }
+        let metadata = Metadata {
+            trigger: self.cause.as_str(),
+            pre_tokens: compacted.pre_tokens,
+            post_tokens: compacted.post_tokens,
+            files: compacted.files.clone(),
+            model: compacted.model.clone(),
+            duration_ms: compacted.duration_ms,
+            error: compacted.fallback.clone(),
+        };
+        let wanted = compaction::Compaction {
+            from: head,
+            sent: &sent,
+            system: &self.system,
+            kept: &self.kept,
+            summary: &compacted.text,
+            metadata: &metadata,
+        };
+        let parent = before.record_name(head)?;
+        let setting = || before.setting_in_folder(self.workspace, parent.clone());
+        let lines = before.format.compaction(&view, &wanted, &[setting()?, setting()?])?;
+        let lines = lines.ok_or(SyncError::Misread(Misread::NoRecord))?;
+        let sets_aside = before.format.traits().is_rotatable
+            && before.archive.manner.rotate
+            && before.live_file().is_some();
+        let (lines, place) = match lines {
+            Lines::More(lines) if sets_aside => {
+                (lines, Place::Successor { held: Some(from), again: Vec::new() })
+            }
+            Lines::More(lines) => (lines, Place::Behind),
+            Lines::Anew { lines, again } => (lines, Place::Successor { held: None, again }),
+        };
+        let mut steps = Steps::default();
+        let branch = before.state.current();
+        let left = matches!(place, Place::Successor { .. })
+            .then(|| steps.leave(&before.state, branch, from));
+        let command = Command::Compact {
+            branch: branch_text(branch),
+            trigger: Some(self.cause.as_str().to_owned()),
+            pre_tokens: compacted.pre_tokens,
+            post_tokens: Some(compacted.post_tokens),
+            window: compacted.window,
+            summarised: compacted.parts.summarised.messages as u64,
+            kept: compacted.parts.kept.messages as u64,
+            model: Some(compacted.model.clone()),
+            duration_ms: Some(compacted.duration_ms),
+            fallback: compacted.fallback.as_deref().map(given),
+            left: left.as_deref().map(branch_text),
+            events: Some(given(&json!(events).to_string())),
+            files: Some(given(&json!(compacted.files).to_string())),
+            losses: (!compacted.losses.is_empty())
+                .then(|| given(&json!(compacted.losses).to_string())),
+        };
+        let goal = Compaction {
+            from,
+            lines: joined(&lines),
+            place,
+            system: self.system.len(),
+            stays: self.stays(&view, before.format)?,
+            summary: compacted.text.clone(),
+        };
+        Ok((left, Some(Plan { command, steps, goal })))
+    }
+
+    /// Adds the entries that came while the summary was written to those that are kept. A result whose call the summary
+    /// represents would be one of no call, and the summary says of the call that nobody answered it.
+    fn take_in(
+        &mut self,
+        before: &Standing<'_>,
+        view: &dyn Graph,
+        sent: &[EntryNumber],
+    ) -> Result<(), OpsError> {
+        let known = &self.found.material.sent;
+        let Some(more) = sent.strip_prefix(known.as_slice()) else {
+            return Err(OpsError::Overtaken);
+        };
+        let mut came = Vec::new();
+        let mut blocks = Vec::new();
+        for &entry in more {
+            let messages = messages(before.format, view, entry)?;
+            came.extend((0..messages.len()).map(|nth| Said { entry, nth }));
+            blocks.extend(messages.into_iter().flat_map(|message| message.blocks));
+        }
+        if self.answers_what_goes(&blocks) {
+            return Err(OpsError::Overtaken);
+        }
+        self.kept.extend(came);
+        Ok(())
+    }
+
+    /// Returns whether blocks that came answer a call that the summary represents; some models give several calls one id.
+    fn answers_what_goes(&self, came: &[Block]) -> bool {
+        let calls = |blocks: &[Block], answered: &str| {
+            blocks.iter().any(|block| matches!(block, Block::Call { id, .. } if id == answered))
+        };
+        came.iter().any(|block| {
+            let Block::Result { id, .. } = block else { return false };
+            let mut heard = self.found.heard.iter().zip(&self.found.said).rev();
+            let call = heard.find(|(heard, _)| calls(&heard.message.blocks, id));
+            call.is_some_and(|(_, said)| !self.kept.contains(said)) && !calls(came, id)
+        })
+    }
+
+    /// Returns the messages that must be read next to the summary; not those of the system, where the summary's record says
+    /// them again.
+    fn stays(
+        &self,
+        view: &dyn Graph,
+        format: &dyn Format,
+    ) -> Result<Vec<(Role, Vec<Block>)>, OpsError> {
+        let is_told = format.traits().retells_system;
+        let mut expected = Vec::with_capacity(self.system.len() + self.kept.len());
+        let mut last: Option<(EntryNumber, Vec<Message>)> = None;
+        for said in self.system.iter().filter(|_| !is_told).chain(&self.kept) {
+            if is_told && view.record(said.entry)?.kind == Kind::System {
+                continue;
+            }
+            if last.as_ref().is_none_or(|(entry, _)| *entry != said.entry) {
+                last = Some((said.entry, messages(format, view, said.entry)?));
+            }
+            let message = last.as_ref().and_then(|(_, messages)| messages.get(said.nth));
+            expected.extend(message.map(|message| (message.role, message.blocks.clone())));
+        }
+        Ok(expected)
+    }
+}
+
+fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
+}
+
+fn messages(
+    format: &dyn Format,
+    view: &dyn Graph,
+    entry: EntryNumber,
+) -> Result<Vec<Message>, OpsError> {
+    let line = view.line(entry)?;
+    Ok(Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default())
+}

@@ -1,0 +1,157 @@
+//! The request that a model is sent of a session, made of its messages.
+
+use crate::{
+    archive::Archive,
+    context::{Change, Origin, measure::Word, recover::Unrecovered, window::Window},
+    model::{EntryNumber, Kind},
+    report::{Context, Explained, Fullness, Landing, Tokens},
+    session::{Damages, Session, Target, View, ids::id_of},
+    verbs::{
+        OpsError,
+        window::{
+            measure::{NEWEST, guard},
+            request::{FEW, MODEL_WITHIN, fullness_at, prepared},
+            sight::{self, Asked},
+        },
+    },
+};
+
+/// Returns how full the window is where the current branch is.
+///
+/// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
+/// counted once the window is full. More of them are read only until one of the two is true.
+pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
+    fullness_at(archive, session, None, asked, NEWEST..usize::MAX)
+}
+
+/// Returns the model that answered last, if one of the newest entries names it.
+pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
+    fullness_at(archive, session, None, asked, FEW..NEWEST).ok()?.model
+}
+
+/// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
+/// models reported only one of the two.
+pub fn tokens(
+    archive: &Archive,
+    session: &Session,
+    landing: &Landing,
+    asked: &Asked,
+) -> Option<Tokens> {
+    let full = |at| {
+        let read = NEWEST..MODEL_WITHIN;
+        let full = fullness_at(archive, session, at, asked, read).ok();
+        full.filter(|full| !full.is_least)
+    };
+    let before = full(Some(landing.from?))?;
+    let after = full(None)?;
+    let is_scaled = |full: &Fullness| matches!(full.word, Word::Reported | Word::Scaled);
+    (is_scaled(&before) == is_scaled(&after)).then_some(Tokens {
+        before: before.tokens,
+        after: after.tokens,
+        window: after.window.tokens,
+        is_reported: before.word == Word::Reported && after.word == Word::Reported,
+    })
+}
+
+/// Returns the request that a model would be sent at a target, or where the current branch is.
+///
+/// A window that the user gave is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
+pub fn context(
+    archive: &Archive,
+    session: &Session,
+    target: Option<&Target>,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    let position = target.map(|target| target.position);
+    prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
+}
+
+/// Returns the request that a model is sent where the current branch is; a damaged entry is an error, and so is a
+/// window that is too small, whoever gave it.
+pub(crate) fn whole_context(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    let context = prepared(archive, session, None, asked, usize::MAX, &Damages::default())?;
+    guard(&context.window)?;
+    Ok(context)
+}
+
+/// Returns the same before a model is asked for the first time: a window that is too small is told as what nothing
+/// recovers from.
+pub(crate) fn sendable_context(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    match whole_context(archive, session, asked) {
+        Err(OpsError::Window { tokens: window, by, least }) => {
+            let session = session.name.id.clone();
+            Err(Unrecovered::Blocked { session, window, by, least }.into())
+        }
+        other => other,
+    }
+}
+
+/// Returns the window in which a session is, where its current branch is, however small it is.
+pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
+    sight::window(archive, session, view.as_ref(), asked)
+}
+
+/// Returns whether an entry is on the way to the head of a context.
+fn is_on_way(
+    archive: &Archive,
+    session: &Session,
+    context: &Context,
+    entry: EntryNumber,
+) -> Result<bool, OpsError> {
+    let Some(at) = context.at else { return Ok(false) };
+    let spans = archive.store().state(session.key)?.spans;
+    let view = View::new(archive.store(), session, at, Some(&spans));
+    let view = view.gathering(&Damages::gathered());
+    Ok(view.path(usize::MAX)?.entries.contains(&entry))
+}
+
+/// Returns why an entry is, or is not, in a context.
+pub fn explain(
+    archive: &Archive,
+    session: &Session,
+    context: &Context,
+    entry: EntryNumber,
+) -> Result<Explained, OpsError> {
+    let found = context.prepared.items.iter().enumerate();
+    let found = found.filter(|(_, item)| item.entries.contains(&entry));
+    let messages: Vec<usize> = found.map(|(at, _)| at).collect();
+    let of_entry = |change: &&Change| change.entries.contains(&entry);
+    let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
+    let record = archive.store().records(session.key, entry.alone())?.pop();
+    let kind = record.map_or(Kind::Opaque, |record| record.kind);
+    let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
+        match item.origin {
+            Origin::Summary => "it is the summary of what was compacted",
+            Origin::Kept => "a compaction kept it",
+            Origin::Replayed => "it replaces an entry that was changed",
+            Origin::Edited => "its agent replaced its content or removed part of it",
+            Origin::Merged => "it is sent as one message with its neighbours",
+            Origin::Said | Origin::Synthetic => "it is on the path to the head",
+        }
+        .to_owned()
+    } else if let Some(change) = changes.last() {
+        format!("{}: {}", change.step.as_str(), change.why)
+    } else if !kind.is_conversation() {
+        "it is not part of the conversation".to_owned()
+    } else if !is_on_way(archive, session, context, entry)? {
+        "it is not on the path to the head: it is on another branch, or on none".to_owned()
+    } else if !context.sent.contains(&entry) && kind == Kind::Boundary {
+        "it only marks that the history was compacted".to_owned()
+    } else if !context.sent.contains(&entry) {
+        "a compaction dropped it, or the agent does not send such records".to_owned()
+    } else {
+        "it contains nothing for a model".to_owned()
+    };
+    let entry = id_of(archive.store(), session, entry)?;
+    Ok(Explained { entry, messages, why, changes })
+}

@@ -1,0 +1,83 @@
+//! The origin of an entry (`session::origins`) as it is shown, and the part of it that the entry hides.
+//!
+//! Invariant: the shown part of a text and the hidden part, put together, are the text.
+
+use crate::{
+    archive::Archive,
+    context::cut,
+    json::Raw,
+    model::EntryNumber,
+    report::{Hidden, HiddenText},
+    session::{Session, SessionError, Target, history::origins, ids::id_of, read::lines},
+    store::whole_lines,
+    verbs::OpsError,
+};
+
+/// Returns the entry that replaces this one: the one in the current generation, else the newest.
+fn successor(
+    archive: &Archive,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Option<EntryNumber>, OpsError> {
+    let store = archive.store();
+    let mut found = vec![entry];
+    // An entry that replaces another mostly came later, and an origin that was kept aside came right before.
+    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
+        if found.contains(&origin.origin) {
+            found.push(origin.entry);
+        }
+    }
+    found.retain(|other| *other != entry);
+    let tip = store.state(session.key)?;
+    let runs = tip.position().map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
+    let is_current =
+        |entry: &EntryNumber| runs.iter().flatten().any(|run| run.entries().contains(entry));
+    Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
+}
+
+/// Returns the hidden text: of an entry that represents another the part that it does not show, of an origin the part
+/// that its successor does not.
+pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
+    let store = archive.store();
+    let entry = lines::entry_of(archive.store(), session, target)?.ok_or(SessionError::Start)?;
+    let origin = origins::first(store, session, entry)?;
+    let shown =
+        if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };
+    let mut lines = Vec::with_capacity(2);
+    whole_lines(store, session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
+    let texts = match lines.as_slice() {
+        [whole, shown] => seams(session, whole, shown),
+        _ => Vec::new(),
+    };
+    let (entry, origin) = (id_of(store, session, shown)?, id_of(store, session, origin)?);
+    Ok(Hidden { entry, origin, texts })
+}
+
+/// Returns the target's first origin, as it is seen on its own; the target itself if it has none.
+pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result<Target, OpsError> {
+    let Some(entry) = lines::entry_of(archive.store(), session, target)? else {
+        return Ok(target.clone());
+    };
+    let mut original = target.clone();
+    original.checkpoint = None;
+    original.position.head = Some(origins::first(archive.store(), session, entry)?);
+    Ok(original)
+}
+
+/// Pairs the texts of tools' answers in two lines, and returns those of which the second has the beginning.
+fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
+    let texts = |line: &[u8]| -> Vec<(String, usize, String)> {
+        let answers = Raw::object(line).map(|record| session.format.answers(record).sent);
+        let texts = answers.into_iter().flatten().flat_map(|answer| {
+            let texts = answer.texts.into_iter().enumerate();
+            texts.map(move |(nth, piece)| (answer.call.clone(), nth, piece.text()))
+        });
+        texts.collect()
+    };
+    let pairs = texts(whole).into_iter().zip(texts(shown));
+    let seam = |((call, text, whole), (.., shown)): ((String, usize, String), (_, _, String))| {
+        let seam = cut::seam(&whole, &shown)?;
+        Some(HiddenText { call, text, whole, seam, suffix: shown.get(seam..)?.to_owned() })
+    };
+    pairs.filter_map(seam).collect()
+}

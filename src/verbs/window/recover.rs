@@ -1,0 +1,299 @@
+//! Recovery: every attempt to ask a model is made to fit its window, by compactions, and by a truncation where that can help.
+//!
+//! The ladder is [`crate::context::recover`]; here are its steps over a session. A context that is due is compacted before
+//! it is sent, and one that is larger than the window never leaves: no model has to find that overflow.
+//!
+//! Invariant: a compaction that took too long has changed nothing, and the context from before is sent then, whole.
+
+use std::cell::RefCell;
+
+use crate::{
+    archive::{Archive, Workspace},
+    change,
+    context::{
+        cut::Limit,
+        event::{Cause, Event},
+        machine::{self, Effect, State},
+        model::{Fault, ModelError},
+        overflow::Figures,
+        plan::Keep,
+        recover::{self as ladder, Attempt, Large, Patient, Room},
+        stages::SummaryError,
+    },
+    model::OperationNumber,
+    report::{Compacted, Notice, Recovered},
+    session::Session,
+    verbs::{
+        Bound, Compacting, Context, OpsError, oversized, truncate,
+        window::{
+            compact,
+            context::{sendable_context, whole_context},
+        },
+    },
+};
+
+/// How many of the largest entries are looked up.
+const LARGEST: usize = 3;
+
+/// Makes an attempt with the context of a session, and makes it fit where the attempt fails of its size.
+///
+/// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error. An attempt
+/// that was refused before this one represents the first.
+pub fn recover<T>(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    refused: Option<ModelError>,
+    attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Recovered<T>, OpsError> {
+    // What the live file holds beyond the store has to fit too.
+    let notices = change::settle(archive, session)?;
+    let first = sendable_context(archive, session, wanted.asked)?;
+    let own = RefCell::new(Vec::new());
+    let log = wanted.log.unwrap_or(&own);
+    let wanted = Compacting { cause: Cause::Auto, log: Some(log), ..*wanted };
+    let window = &first.window;
+    let least = wanted.asked.windows.block;
+    let (id, by) = (session.name.id.clone(), window.source);
+    let room = Room { session: id, window: window.tokens, by, least, keep: wanted.keep };
+    let pre_tokens = wanted.tokens(&first);
+    let mut surgery = Surgery {
+        archive,
+        session,
+        workspace,
+        wanted,
+        refused,
+        attempt,
+        window: wanted.named.unwrap_or(window.tokens),
+        scale: (1, 1),
+        state: State::default(),
+        before: None,
+        operations: Vec::new(),
+        compactions: Vec::new(),
+        notices,
+        tokens: pre_tokens,
+        retries: Vec::new(),
+    };
+    let mut told = |event: &Event| {
+        // A compaction keeps its own account.
+        if matches!(
+            event,
+            Event::RecoveryStart { .. } | Event::RecoveryStep { .. } | Event::RecoveryEnd { .. }
+        ) {
+            log.borrow_mut().push(event.clone());
+        }
+        emit(event);
+    };
+    let answer = ladder::recover(&room, &mut surgery, &mut told)?;
+    // By the provider's count, if it told one: by that it was judged.
+    let (pre_tokens, post_tokens) = (surgery.scaled(pre_tokens), surgery.scaled(surgery.tokens));
+    let Surgery { operations, compactions, window, notices, .. } = surgery;
+    Ok(Recovered { answer, operations, compactions, pre_tokens, post_tokens, window, notices })
+}
+
+/// A session while it is made to fit.
+struct Surgery<'a, 'w, T> {
+    archive: &'a mut Archive,
+    session: &'a Session,
+    workspace: &'a Workspace,
+    wanted: Compacting<'w>,
+    /// The refusal of an attempt before the first one here.
+    refused: Option<ModelError>,
+    attempt: &'a mut dyn FnMut(&Context) -> Result<T, ModelError>,
+    window: u64,
+    /// How many tokens the provider counted, and how many were counted here.
+    scale: (u64, u64),
+    state: State,
+    /// The context from before a compaction that is under way.
+    before: Option<Context>,
+    operations: Vec<OperationNumber>,
+    compactions: Vec<Compacted>,
+    notices: Vec<Notice>,
+    /// How many tokens the last context had.
+    tokens: u64,
+    /// Compactions after which the attempt is made again.
+    retries: Vec<u64>,
+}
+
+impl<T> Surgery<'_, '_, T> {
+    /// Tells the machine what happened, and does what it says.
+    fn step(&mut self, event: machine::Event, context: Option<&Context>) -> Option<Context> {
+        let (state, effects) = std::mem::take(&mut self.state).step(event);
+        self.state = state;
+        let mut used = None;
+        for effect in effects {
+            match effect {
+                Effect::TakeSnapshot => self.before = context.cloned(),
+                Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
+                Effect::DropSnapshot => self.before = None,
+                // Nobody waits here, and no answer has begun yet.
+                Effect::Use(machine::Snapshot::Current)
+                | Effect::ResetOutput
+                | Effect::Release(_)
+                | Effect::Abort(..) => {}
+            }
+        }
+        used
+    }
+
+    fn look(&self) -> Result<Context, OpsError> {
+        whole_context(self.archive, self.session, self.wanted.asked)
+    }
+
+    /// Compacts, and returns whether it was done, there was nothing to do or no use in it, or it took too long.
+    fn try_compact(
+        &mut self,
+        wanted: &Compacting<'_>,
+        context: &Context,
+        will_retry: bool,
+        emit: &mut dyn FnMut(&Event),
+    ) -> Result<Tried, OpsError> {
+        let run = self.archive.store().state(self.session.key)?.next_operation().get();
+        self.step(machine::Event::Start(run), Some(context));
+        let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
+        match made {
+            Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) => {
+                let before = self.step(machine::Event::Timeout, None);
+                Ok(Tried::TimedOut(Box::new(before.unwrap_or_else(|| context.clone()))))
+            }
+            made => {
+                let is_made = made.as_ref().is_ok_and(|made| made.operation.is_some());
+                self.step(machine::Event::End { run, will_retry: will_retry && is_made }, None);
+                if will_retry && is_made {
+                    self.retries.push(run);
+                }
+                match made {
+                    Ok(mut made) => {
+                        self.operations.extend(made.operation);
+                        Notice::add(std::mem::take(&mut made.notices), &mut self.notices);
+                        if !is_made {
+                            return Ok(Tried::Nothing);
+                        }
+                        self.compactions.push(made);
+                        Ok(Tried::Compacted)
+                    }
+                    Err(OpsError::Summary { strict: false, .. }) => Ok(Tried::Nothing),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Returns how many tokens the provider would count where this many were counted here.
+    fn scaled(&self, tokens: u64) -> u64 {
+        let (used, counted) = self.scale;
+        let scaled = u128::from(tokens) * u128::from(used) / u128::from(counted);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// Takes a provider's figures for better than what was known and counted.
+    fn learn(&mut self, error: &ModelError) {
+        let Fault::Overflow { figures, .. } = &error.fault else { return };
+        if let Some(limit) = figures.window() {
+            // A window that the caller asked for is never exceeded.
+            self.window = self.wanted.asked.window.map_or(limit, |asked| asked.min(limit));
+            self.wanted.named = Some(self.window);
+        }
+        if let Some(used) = figures.used.filter(|used| *used > 0) {
+            self.scale = (used, self.tokens.max(1));
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        Bound { limit: Limit::of_window(self.window), window: Some(self.window) }
+    }
+}
+
+/// The outcome of a compaction.
+enum Tried {
+    Compacted,
+    Nothing,
+    /// It took too long: the context from before.
+    TimedOut(Box<Context>),
+}
+
+impl<T> Patient for Surgery<'_, '_, T> {
+    type Answer = T;
+    type Error = OpsError;
+
+    fn attempt(&mut self, emit: &mut dyn FnMut(&Event)) -> Result<T, Attempt<OpsError>> {
+        let mut context = self.look().map_err(Attempt::Other)?;
+        if let Some(error) = self.refused.take() {
+            self.tokens = self.wanted.tokens(&context);
+            self.learn(&error);
+            return Err(Attempt::Model { error, compacted: false });
+        }
+        let mut compacted = false;
+        let tokens = self.scaled(self.wanted.tokens(&context));
+        if self.wanted.rule.near(self.window, tokens).is_due {
+            let wanted = self.wanted;
+            match self.try_compact(&wanted, &context, false, emit).map_err(Attempt::Other)? {
+                Tried::Compacted => {
+                    compacted = true;
+                    context = self.look().map_err(Attempt::Other)?;
+                }
+                Tried::Nothing => {}
+                Tried::TimedOut(before) => context = *before,
+            }
+        }
+        self.tokens = self.wanted.tokens(&context);
+        let tokens = self.scaled(self.tokens);
+        let answer = if tokens > self.window {
+            let figures = Figures { used: Some(tokens), limit: Some(self.window) };
+            // Nobody was asked, so nobody said anything.
+            let said = String::new();
+            let model = context.model.clone().unwrap_or_else(|| "the model".to_owned());
+            Err(ModelError { model, fault: Fault::Overflow { said, figures } })
+        } else {
+            context.window.tokens = self.window;
+            let answer = (self.attempt)(&context);
+            if let Err(error) = &answer {
+                self.learn(error);
+            }
+            answer
+        };
+        for run in std::mem::take(&mut self.retries) {
+            self.step(machine::Event::Retried(run), None);
+        }
+        answer.map_err(|error| Attempt::Model { error, compacted })
+    }
+
+    fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, OpsError> {
+        let context = self.look()?;
+        let wanted = Compacting { keep, again: true, ..self.wanted };
+        Ok(matches!(self.try_compact(&wanted, &context, true, emit)?, Tried::Compacted))
+    }
+
+    fn can_truncate(&self) -> Result<bool, OpsError> {
+        Ok(!oversized(self.archive, self.session, self.bound())?.results.is_empty())
+    }
+
+    fn truncate(&mut self) -> Result<bool, OpsError> {
+        let truncated = truncate(self.archive, self.session, self.bound())?;
+        self.operations.extend(truncated.operation);
+        Notice::add(truncated.notices, &mut self.notices);
+        Ok(truncated.operation.is_some())
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn largest(&self) -> Vec<Large> {
+        let Ok(context) = self.look() else { return Vec::new() };
+        let mut items: Vec<_> = context.prepared.items.iter().collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.tokens));
+        let large = |item: &&crate::context::Item| {
+            let entry = item.entry()?;
+            let held = self.archive.store().entries(self.session.key, entry.alone()).ok()?;
+            Some(Large {
+                entry: format!("{:.8}", held.first()?.id),
+                what: item.role().as_str().to_owned(),
+                tokens: item.tokens.unwrap_or(0),
+            })
+        };
+        items.iter().filter_map(large).take(LARGEST).collect()
+    }
+}

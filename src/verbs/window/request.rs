@@ -1,0 +1,213 @@
+//! Requests: the items of a session are prepared for a model, and how large that is and how full the window is say all commands
+//! alike, from as few of the last entries as tell it.
+
+use std::ops::Range;
+
+use crate::{
+    archive::Archive,
+    context::{
+        self, Change, Item, Missing, Plan, Prepared, Shape, Step,
+        history::Limits,
+        measure::{Measured, Word},
+        results::Cutting,
+        sanitize::{Hygiene, pictures},
+        tokens::Counting,
+    },
+    model::{Block, EntryNumber, Position},
+    report::{Context, Fullness},
+    session::{Damages, Session},
+    verbs::{
+        OpsError,
+        window::{
+            measure::material,
+            sight::{Asked, Material, front},
+        },
+    },
+    wire::{Interface, Traits, Unanswered},
+};
+
+/// How many entries are read first where only what they tell is wanted.
+pub(crate) const FEW: usize = 16;
+/// The number of entries among which an answer names the model, if one does.
+pub(crate) const MODEL_WITHIN: usize = 1024;
+
+/// Returns whether a request holds all of the conversation.
+pub(crate) fn is_all(asked: &Asked, prepared: &Prepared) -> bool {
+    let is_less = |change: &Change| matches!(change.step, Step::Limit | Step::Cut);
+    asked.images && !prepared.changes.iter().any(is_less)
+}
+
+/// Returns the size of the whole conversation, as every command tells it.
+pub(crate) fn measured(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+    found: &Material,
+) -> Measured {
+    if found.measure.reported.is_some() {
+        return found.measure.of(0, true);
+    }
+    let all = Asked { limits: Limits::default(), results: None, images: true, ..asked.clone() };
+    let prepared = request(archive, session, &all, found, found.items.clone());
+    found.measure.of(prepared.tokens(), true)
+}
+
+/// Returns the size of a session where its current branch is.
+pub(crate) fn size(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Measured, OpsError> {
+    let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
+    Ok(measured(archive, session, asked, &found))
+}
+
+/// Makes a request of items.
+pub(crate) fn request(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+    found: &Material,
+    mut items: Vec<Item>,
+) -> Prepared {
+    // Instructions stand before the summary of the conversation under them.
+    let front = front(&items);
+    if let Some(front) = items.get_mut(..front) {
+        front.sort_by_key(Item::is_summary);
+    }
+    let Traits { interface, no_model, around_summary, unanswered, .. } = *session.format.traits();
+    let in_place = session.format.traits().takes_results_in_place;
+    for item in items.iter_mut().filter(|item| item.is_summary()) {
+        if let Some(around) = around_summary {
+            surround(item, around, found.counting);
+        }
+    }
+    let maker = interface.map(|interface| match interface {
+        Interface::Anthropic => Shape::Anthropic,
+        Interface::Openai => Shape::Openai,
+    });
+    let is_agents = asked.shape == Shape::Agent && asked.images;
+    let shape = match asked.shape {
+        Shape::Agent if !(in_place.is_some() && asked.images) => Shape::Messages,
+        shape => shape,
+    };
+    let hygiene = Hygiene { shape, images: asked.images, maker, no_model };
+    let (limits, counting, measure) = (asked.limits, found.counting, found.measure);
+    let plan = Plan { hygiene, limits, counting, measure, in_place };
+    let name = |n: EntryNumber| {
+        let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
+        found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
+    };
+    let cutting = asked.results.map(|limit| Cutting {
+        limit,
+        share: Cutting::share_of(found.window.tokens),
+        session: &session.name.id,
+        name: &name,
+    });
+    match unanswered.filter(|_| is_agents) {
+        Some(unanswered) => {
+            let missing = match unanswered {
+                Unanswered::Nothing => None,
+                Unanswered::Answer { words, is_error, is_by_turn } => {
+                    Some(Missing { words, is_error, is_by_turn })
+                }
+            };
+            context::as_sent(items, missing, &limits, (counting, measure), cutting.as_ref())
+        }
+        None => context::prepare(items, &plan, cutting.as_ref()),
+    }
+}
+
+/// Puts around a summary the words that its agent says only as it sends it.
+fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
+    item.change(|message| {
+        let texts = message.blocks.iter_mut().filter_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        for text in texts.take(1) {
+            *text = [before, text, behind].concat();
+        }
+    });
+    let more = counting.text(before) + counting.text(behind);
+    item.tokens = item.tokens.map(|tokens| tokens + more);
+}
+
+/// Returns how full the window is at a position, or where the current branch ends, from as many of the last entries as are needed:
+/// the range says how many are read first, and about how many at most.
+pub(crate) fn fullness_at(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+    read: Range<usize>,
+) -> Result<Fullness, OpsError> {
+    let mut limit = read.start;
+    loop {
+        let damages = Damages::gathered();
+        let found = prepared(archive, session, position, asked, limit, &damages)?;
+        let is_whole = found.is_whole;
+        let Measured { tokens, word } = found.measured;
+        let is_least = !is_whole && word != Word::Reported;
+        // Where a file names its model, it tells the window too.
+        let has_window = found.told.model.is_none() || found.told.window.is_some();
+        let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
+        let is_enough = has_model && (!is_least || tokens > found.window.tokens);
+        if is_whole || is_enough || limit >= read.end {
+            let (model, window, damaged) = (found.model, found.window, found.damaged);
+            return Ok(Fullness { model, window, tokens, word, is_least, damaged });
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
+/// Returns how full the window is, if the last few entries tell it.
+pub(crate) fn full_enough(archive: &Archive, session: &Session, asked: &Asked) -> Option<Fullness> {
+    let full = fullness_at(archive, session, None, asked, FEW..MODEL_WITHIN).ok();
+    full.filter(|full| !full.is_least)
+}
+
+/// Returns the request that a model would be sent of the last `limit` entries that led to a position.
+pub(crate) fn prepared(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+    limit: usize,
+    damages: &Damages,
+) -> Result<Context, OpsError> {
+    let mut found = material(archive, session, position, asked, limit, damages)?;
+    let items = std::mem::take(&mut found.items);
+    let prepared = request(archive, session, asked, &found, items);
+    let measured = found.measure.of(prepared.tokens(), is_all(asked, &prepared));
+    let Material { model, told, window, counting, sent, is_whole, measure, fresh, .. } = found;
+    Ok(Context {
+        shape: asked.shape,
+        model,
+        told,
+        window,
+        counting,
+        pictures: pictures(&prepared.items),
+        prepared,
+        measured,
+        reported: measure.reported,
+        beside: measure.beside,
+        at: at(archive, session, position)?,
+        sent,
+        is_whole,
+        fresh,
+        damaged: damages.met(archive.store(), session)?,
+    })
+}
+
+/// Returns a position, or where the current branch is.
+fn at(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+) -> Result<Option<Position>, OpsError> {
+    if position.is_some() {
+        return Ok(position);
+    }
+    Ok(archive.store().state(session.key)?.position())
+}

@@ -1,0 +1,66 @@
+//! Shortening: the answers of tools are cut to a limit, and the cut parts are counted.
+
+use crate::{
+    context::{cut, tokens},
+    model::{CutOff, Cutting, EntryId, Resized},
+    wire::{
+        self, Format,
+        cut::{CutText, Shortened},
+    },
+};
+
+/// Returns an origin's account of a cut.
+pub(crate) fn cutting(tool: Option<String>, cuts: &[CutText], tokens: Resized) -> Cutting {
+    let cut = |text: &CutText| CutOff {
+        call: text.call.clone(),
+        text: text.text as u64,
+        whole: text.cut.whole as u64,
+        kept: text.cut.kept as u64,
+        suffix: text.cut.suffix.chars().count() as u64,
+    };
+    Cutting {
+        tool,
+        tokens_before: tokens.before,
+        tokens_after: tokens.after,
+        texts: cuts.iter().map(cut).collect(),
+    }
+}
+
+/// The size of tools' answers in a line, before and after a cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// In characters.
+    pub(crate) chars: Resized,
+    /// In tokens, about.
+    pub(crate) tokens: Resized,
+}
+
+/// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
+pub(crate) fn shorten(
+    session: &str,
+    format: &dyn Format,
+    line: &[u8],
+    id: EntryId,
+    limit: cut::Limit,
+) -> Option<(Shortened, Sizes)> {
+    let entry = format!("{id:.12}");
+    let rest = cut::Rest { session, entry: &entry };
+    let mut sizes = Sizes::default();
+    let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
+        let cuts = cut::texts(texts, limit, rest);
+        // A line without a cut need not be counted.
+        if is_sent && cuts.iter().any(Option::is_some) {
+            for (text, cut) in texts.iter().zip(&cuts) {
+                let shown = cut.as_ref().map(|cut| cut.shown(text));
+                let left = shown.as_deref().unwrap_or(text);
+                let chars = |text: &str| text.chars().count() as u64;
+                let before = cut.as_ref().map_or_else(|| chars(text), |cut| cut.whole as u64);
+                sizes.chars += Resized { before, after: chars(left) };
+                let (before, after) = (tokens::estimate(text), tokens::estimate(left));
+                sizes.tokens += Resized { before, after };
+            }
+        }
+        cuts
+    })?;
+    Some((shortened, sizes))
+}

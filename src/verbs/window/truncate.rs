@@ -1,0 +1,247 @@
+//! Truncation: the current branch is replayed with its oversized tool results cut; the old one stays under another name.
+//!
+//! Invariant: the context has the same messages before and after, in the same order; only texts of results are shorter.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    archive::{Archive, SyncError, Workspace},
+    change::{
+        self,
+        goal::replay::{Cut, Replay},
+    },
+    context::cut::{self, Limit, Rest},
+    files::{at::Standing, live_file::LiveFile},
+    model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
+    report::{Oversized, Truncated},
+    session::{
+        Session, View,
+        history::{ends::Sending, origins},
+        ids::id_of,
+        plan::{Plan, Steps, branch_text},
+        read::tools::{self, CALL_WITHIN},
+    },
+    store::{Store, whole_lines},
+    verbs::{
+        OpsError,
+        window::{
+            shorten,
+            sight::{StandIns, items},
+        },
+    },
+    wire::{Edit, Graph, cut::Shortened},
+};
+
+/// Up to where results are let grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// How many characters one may have.
+    pub limit: Limit,
+    /// The window that the limit was computed from, in tokens.
+    pub window: Option<u64>,
+}
+
+/// A result that is cut, or would be, and what it is cut to.
+struct Found {
+    oversized: Oversized,
+    n: EntryNumber,
+    shortened: Shortened,
+}
+
+/// Returns what a truncation would find on the current context: the results that are over a limit, in order.
+pub fn oversized(
+    archive: &Archive,
+    session: &Session,
+    bound: Bound,
+) -> Result<Truncated, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let mut truncated = Truncated::default();
+    let Some(position) = tip.position() else { return Ok(truncated) };
+    let view = View::new(archive.store(), session, position, Some(&tip.spans));
+    let mut each = |found: Found, _: &[u8]| truncated.results.push(found.oversized);
+    truncated.edited = find(archive.store(), session, &view, bound.limit, &mut each)?;
+    Ok(truncated)
+}
+
+/// Returns whether a message has a result that is over a limit.
+fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::Result { blocks, .. } => Some(blocks),
+        _ => None,
+    });
+    results.into_iter().any(|blocks| {
+        let texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let texts: Vec<&str> = texts.collect();
+        cut::texts(&texts, limit, rest).iter().any(Option::is_some)
+    })
+}
+
+/// Cuts the results on the current context that are over a limit; their old records stay under them.
+pub fn truncate(
+    archive: &mut Archive,
+    session: &Session,
+    bound: Bound,
+) -> Result<Truncated, OpsError> {
+    let (mut truncated, done) = change::execute(archive, session, |before| plan(before, bound))?;
+    if let Some(replayed) = done.reached {
+        truncated.saved = truncated.saved.saturating_sub(replayed.length);
+        (truncated.rotated, truncated.written) = (replayed.aside, replayed.written);
+    }
+    (truncated.operation, truncated.notices) = (done.operation, done.notices);
+    Ok(truncated)
+}
+
+/// Returns the results that a truncation finds, the length of the file as its saving, and the change that it wants.
+fn plan(
+    before: &Standing<'_>,
+    bound: Bound,
+) -> Result<(Truncated, Option<Plan<Replay>>), OpsError> {
+    let branch = before.state.current().to_owned();
+    let mut truncated = Truncated { branch, ..Truncated::default() };
+    let (Some(from), Some(session)) = (before.position(), &before.session) else {
+        return Ok((truncated, None));
+    };
+    let mut cuts = BTreeMap::new();
+    if let Some(view) = before.view(from) {
+        let mut cut = |Found { oversized, n, shortened }: Found, whole: &[u8]| {
+            let (tool, tokens) = (oversized.tool.clone(), oversized.tokens);
+            let cutting = shorten::cutting(tool, &shortened.cuts, tokens);
+            cuts.insert(n, Cut::new(shortened.line, whole, cutting));
+            truncated.results.push(oversized);
+        };
+        truncated.edited = find(before.store(), session, &view, bound.limit, &mut cut)?;
+    }
+    if cuts.is_empty() {
+        return Ok((truncated, None));
+    }
+    truncated.saved = before.growth(from.generation)?.length();
+    let restated = match before.attached() {
+        Some(live) if !before.format.traits().is_rotatable => {
+            Some(restate(before, &live, from, &cuts)?)
+        }
+        _ => None,
+    };
+    let mut steps = Steps::default();
+    let left = steps.leave(&before.state, &truncated.branch, from);
+    let command = Command::Truncate {
+        branch: branch_text(&truncated.branch),
+        left: Some(branch_text(&left)),
+        window: bound.window,
+        limit: bound.limit.chars() as u64,
+    };
+    truncated.left = Some(left);
+    let plan = Plan { command, steps, goal: Replay { from, cuts, restated } };
+    Ok((truncated, Some(plan)))
+}
+
+/// Returns the lines that say the whole context again, with the cut lines.
+fn restate(
+    before: &Standing<'_>,
+    live: &LiveFile,
+    from: Position,
+    cuts: &BTreeMap<EntryNumber, Cut>,
+) -> Result<Vec<Vec<u8>>, OpsError> {
+    let mut lines = Vec::new();
+    if let Some(view) = before.view(from) {
+        let Sending { sent, edits, .. } = view.sending()?;
+        let edits: BTreeMap<EntryNumber, Edit> = edits.into_iter().collect();
+        for entry in sent {
+            let line = match cuts.get(&entry) {
+                Some(cut) => cut.line().to_owned(),
+                None => view.line(entry)?,
+            };
+            lines.push((line, edits.get(&entry).copied()));
+        }
+    }
+    let setting = before.setting(&Workspace::default(), None)?;
+    let lines = before.format.whole_context(&lines, None, &setting);
+    let lines = lines.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?;
+    let why = "its agent has no record that replaces a whole context".to_owned();
+    Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
+}
+
+/// Finds the results over a limit in the context of a view's head, and hands over each with the whole line; returns how many
+/// are over it only with what edits put in place of theirs, which no truncation cuts.
+fn find(
+    store: &dyn Store,
+    session: &Session,
+    view: &View<'_>,
+    limit: Limit,
+    each: &mut dyn FnMut(Found, &[u8]),
+) -> Result<u64, OpsError> {
+    let Sending { path, sent, edits, .. } = view.sending()?;
+    let edited: EntrySet = edits.iter().map(|(entry, _)| *entry).collect();
+    for range in EntryNumber::ranges(sent, 1) {
+        let lengths = store.lengths(session.key, range.clone())?;
+        for (n, length) in EntryNumber::each(range).zip(lengths) {
+            // A character takes a byte or more.
+            if length > limit.chars() as u64
+                && !edited.contains(n)
+                && may_answer(view.record(n)?.kind)
+                && let Some((found, whole)) = look(store, session, (view, &path), n, limit)?
+            {
+                each(found, &whole);
+            }
+        }
+    }
+    let mut count = 0;
+    for alike in edits.chunk_by(|(one, _), (other, _)| one == other) {
+        let Some(&(n, _)) = alike.first() else { continue };
+        if may_answer(view.record(n)?.kind) {
+            let said = items(session, view, (&[n], alike), &StandIns::default(), None)?;
+            let entry = id_of(store, session, n)?.to_string();
+            let rest = Rest { session: &session.name.id, entry: &entry };
+            count += u64::from(said.iter().any(|item| is_over(&item.message(), limit, rest)));
+        }
+    }
+    Ok(count)
+}
+
+/// Returns whether a record of a kind can hold a tool's answer.
+fn may_answer(kind: Kind) -> bool {
+    matches!(kind, Kind::Result | Kind::Note | Kind::User | Kind::Boundary)
+}
+
+/// Looks whether an entry is over a limit; returns it with the whole line.
+fn look(
+    store: &dyn Store,
+    session: &Session,
+    (view, path): (&View<'_>, &[EntryNumber]),
+    n: EntryNumber,
+    limit: Limit,
+) -> Result<Option<(Found, Vec<u8>)>, OpsError> {
+    let first = origins::first(store, session, n)?;
+    let origin = id_of(store, session, first)?;
+    let shorten =
+        |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
+    let mut whole = Vec::new();
+    whole_lines(store, session.key, &[n], &mut |_, line| whole = line)?;
+    let Some(mut found) = shorten(&whole) else { return Ok(None) };
+    // A result that was cut already is cut again from the whole, so that each cut text is a beginning of it.
+    if first != n {
+        let own = std::mem::take(&mut whole);
+        whole_lines(store, session.key, &[first], &mut |_, line| whole = line)?;
+        let Some(again) = shorten(&whole).filter(|(again, _)| again.line != own) else {
+            return Ok(None);
+        };
+        found = again;
+    }
+    let (shortened, sizes) = found;
+    let call = shortened.cuts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
+    let place = path.iter().rposition(|entry| *entry == n).unwrap_or(path.len());
+    let above = path.get(place.saturating_sub(CALL_WITHIN)..place).unwrap_or_default();
+    let called = tools::call(view, session.format, above, call)?;
+    let (tool, subject) = called.map_or((None, None), |called| (Some(called.tool), called.subject));
+    let oversized = Oversized {
+        entry: id_of(store, session, n)?,
+        origin,
+        tool,
+        subject,
+        chars: sizes.chars,
+        tokens: sizes.tokens,
+    };
+    Ok(Some((Found { oversized, n, shortened }, whole)))
+}
