@@ -141,7 +141,7 @@ impl Context {
         let mut sessions = Vec::new();
         let output = &mut self.output;
         let summary =
-            verbs::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
+            verbs::import_changed(&mut archive, files, &[], &attach, &mut |step| match step {
                 Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });

@@ -316,7 +316,7 @@ impl Turns {
 fn beginning(archive: &Archive, session: &Session, place: &str) -> Option<Vec<Line>> {
     let passage = verbs::find_passage(archive.store(), session, place).ok()?;
     let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
-    let log = verbs::log_of(archive.store(), session, (&passage.target, entries), false, FIRST);
+    let log = verbs::log_of(archive.store(), session, &passage.target, entries, false, FIRST);
     let lines = log.ok()?.lines.into_iter();
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }

@@ -63,7 +63,7 @@ impl Shown {
     ) -> Result<Log, CommandError> {
         let read = |limit| match passage {
             Some(Passage { target, entries, .. }) => {
-                verbs::log_of(archive.store(), session, (target, entries), self.all, limit)
+                verbs::log_of(archive.store(), session, target, entries, self.all, limit)
             }
             None if self.all => verbs::log_all(archive.store(), session, target, limit),
             None => verbs::log(archive.store(), session, target, limit),

@@ -205,7 +205,7 @@ impl Loop<'_> {
             Step::Skipped(_) | Step::Reading { .. } => {}
         };
         let attach = paths(&self.folders);
-        let taken = verbs::import_changed(&mut archive, (&changed, &gone), &attach, &mut report);
+        let taken = verbs::import_changed(&mut archive, &changed, &gone, &attach, &mut report);
         // What was taken in is told, whatever came after it.
         for step in steps {
             self.context.tell_change(&archive, step)?;

@@ -85,7 +85,8 @@ pub(crate) fn verdict(
     session: &Session,
     live: &WritableFile,
     tip: &State,
-    (whose, seen): (Whose, Option<&Seen>),
+    whose: Whose,
+    seen: Option<&Seen>,
 ) -> Result<Verdict, SyncError> {
     let rotation = open_rotation(live, tip, seen)?;
     let known = Known {

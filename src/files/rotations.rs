@@ -42,7 +42,7 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
         let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
         // Any change carries out what one before it left.
         let is_newest = tip.newest.is_some_and(|newest| newest.n == *n);
-        let state = state(archive, session, (&live, &path), (rotation, is_newest), &covered);
+        let state = state(archive, session, &live, &path, rotation, is_newest, &covered);
         let (state, why) = match state {
             Ok(state) => (state, None),
             Err(error) => (RotatedState::Unread, Some(unread(error)?)),
@@ -73,8 +73,10 @@ pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
 fn state(
     archive: &Archive,
     session: &Session,
-    (live, path): (&Path, &Path),
-    (rotation, is_newest): (&Rotation, bool),
+    live: &Path,
+    path: &Path,
+    rotation: &Rotation,
+    is_newest: bool,
     covered: &BTreeMap<LineId, LineId>,
 ) -> Result<RotatedState, SyncError> {
     let io = SyncError::at(path);

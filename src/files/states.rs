@@ -26,7 +26,8 @@ use crate::{
 pub(crate) fn judged(
     archive: &Archive,
     session: &Session,
-    (generation, end): (GenerationNumber, Option<&Run>),
+    generation: GenerationNumber,
+    end: Option<&Run>,
     path: &Path,
 ) -> Result<Verdict, Failed> {
     let is_file = |source| Failed::File(0, Why::Unreadable(source));
@@ -87,7 +88,7 @@ impl States {
     }
 
     /// Returns whether another file, which no longer exists, ended like this: its agent compressed it.
-    pub(crate) fn had(&self, file: FileNumber, (length, running): (u64, Running)) -> bool {
+    pub(crate) fn had(&self, file: FileNumber, length: u64, running: Running) -> bool {
         self.files.iter().filter(|(other, path)| **other != file && is_gone(path)).any(
             |(other, _)| {
                 let end = self.newest(*other).and_then(|(_, end)| end);

@@ -33,8 +33,7 @@ use crate::{
     },
     intake::{
         news::{gather, meet, with_states},
-        session::take_in,
-        titles::Lists,
+        session::{Around, take_in},
     },
     live,
     model::{SessionName, Tie, TieKind},
@@ -94,14 +93,14 @@ pub fn import(
     let attach = real(attach);
     let mut shelved = Shelved::default();
     let met = meet(archive, &there, &mut shelved);
-    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    let mut summary = take(archive, met, &attach, shelved, report)?;
     let paths = real(paths);
     let is_meant = |file: &Path| {
         let all = [paths.as_slice(), &attach];
         all.iter().all(|all| all.iter().any(|path| file.starts_with(path)))
     };
     for session in archive.every()? {
-        note_loss(archive, session, &is_meant, (&mut summary, report))?;
+        note_loss(archive, session, &is_meant, &mut summary, report)?;
     }
     Ok(summary)
 }
@@ -110,7 +109,8 @@ pub fn import(
 /// [`import`] would; live files among those that are gone are known to be.
 pub fn import_changed(
     archive: &mut Archive,
-    (changed, gone): (&[PathBuf], &[PathBuf]),
+    changed: &[PathBuf],
+    gone: &[PathBuf],
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
@@ -118,11 +118,11 @@ pub fn import_changed(
     let mut shelved = Shelved::default();
     let met = with_states(changed, &mut shelved).into_iter().filter_map(Met::there).collect();
     let met = sources::with_keepers(met);
-    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    let mut summary = take(archive, met, &attach, shelved, report)?;
     for path in gone {
         for (key, name, _) in archive.store().files(&archive.place_of(path))? {
             let session = Session::from_store(key, name)?;
-            note_loss(archive, session, &|file| file == path, (&mut summary, report))?;
+            note_loss(archive, session, &|file| file == path, &mut summary, report)?;
         }
     }
     Ok(summary)
@@ -139,9 +139,8 @@ pub fn news(
     let archive = archive.preview()?;
     let (attach, mut shelved) = (real(attach), Shelved::default());
     let met = meet(&archive, paths, &mut shelved);
-    let (mut summary, mut lists) = (Summary::default(), Lists::default());
-    let mut sightings = Vec::new();
-    let mut groups = gather(&archive, met, (&mut summary, &mut lists, &mut sightings), report)?;
+    let found = gather(&archive, met, report)?;
+    let mut groups = found.groups;
     let is_known = |group: &Vec<Source>| group.iter().all(|source| source.known == Known::All);
     let known: Vec<_> = groups.iter().filter(|group| is_known(group)).cloned().collect();
     let mut changed = BTreeMap::new();
@@ -150,7 +149,7 @@ pub fn news(
         Step::Imported(it) => _ = changed.insert(it.session.name, it.files),
         Step::Reading { .. } | Step::Gone { .. } => {}
     };
-    let taking = Taking::new(&archive, (&attach, shelved), &known, summary, &mut step);
+    let taking = Taking::new(&archive, &attach, shelved, &known, found.summary, &mut step);
     let mut unchanged = taking.all(known, None)?.unchanged;
     groups.retain(|group| {
         let known = group.first().filter(|_| is_known(group));
@@ -167,16 +166,12 @@ pub fn news(
 fn take(
     archive: &Archive,
     met: Vec<Met>,
-    (attach, shelved): (&[PathBuf], Shelved),
+    attach: &[PathBuf],
+    shelved: Shelved,
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
-    let mut summary = Summary::default();
-    let mut lists = Lists::default();
-    let mut left_out = |skipped| report(Step::Skipped(skipped));
-    let mut sightings = Vec::new();
-    let mut groups =
-        gather(archive, met, (&mut summary, &mut lists, &mut sightings), &mut left_out)?;
-    for group in &mut groups {
+    let mut found = gather(archive, met, &mut |skipped| report(Step::Skipped(skipped)))?;
+    for group in &mut found.groups {
         // Rotated files first, the oldest of them first; others as they were begun.
         group.sort_by_cached_key(|source| {
             let begun = siblings::name(source.format, &source.path);
@@ -186,16 +181,16 @@ fn take(
     // What was worked on in one day comes to lie together, where who reads the newest sessions first finds it. The sessions
     // of a day stay as they were met, folder by folder: those of a project share most.
     let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
-    groups.sort_by_cached_key(|group| group.iter().map(day).max());
-    let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
+    found.groups.sort_by_cached_key(|group| group.iter().map(day).max());
+    let new = found.groups.iter().flatten().filter(|source| source.known == Known::Nothing);
     let new = new.map(|source| (source.path.clone(), source.format)).collect();
-    let mut taking = Taking::new(archive, (attach, shelved), &groups, summary, report);
-    taking.sightings = sightings;
+    let mut taking = Taking::new(archive, attach, shelved, &found.groups, found.summary, report);
+    taking.sightings = found.sightings;
     let summary = thread::scope(|scope| {
         let ahead = Ahead::begin(scope, new);
-        taking.all(groups, Some(&ahead))
+        taking.all(found.groups, Some(&ahead))
     })?;
-    lists.keep(archive)?;
+    found.lists.keep(archive)?;
     Ok(summary)
 }
 
@@ -210,7 +205,8 @@ fn note_loss(
     archive: &Archive,
     session: Session,
     is_meant: &dyn Fn(&Path) -> bool,
-    (summary, report): (&mut Summary, &mut dyn FnMut(Step<'_>)),
+    summary: &mut Summary,
+    report: &mut dyn FnMut(Step<'_>),
 ) -> Result<(), SyncError> {
     let look = || {
         let state = match archive.store.state(session.key) {
@@ -276,7 +272,8 @@ struct Taking<'a> {
 impl<'a> Taking<'a> {
     fn new(
         archive: &'a Archive,
-        (attach, shelved): (&'a [PathBuf], Shelved),
+        attach: &'a [PathBuf],
+        shelved: Shelved,
         groups: &[Vec<Source>],
         summary: Summary,
         report: &'a mut dyn FnMut(Step<'_>),
@@ -332,8 +329,12 @@ impl<'a> Taking<'a> {
                 None if gathers => Joint::New(&mut self.open),
                 None => Joint::Alone,
             };
-            let folders = (self.attach, &mut self.shelved, &mut self.sightings);
-            match take_in(self.archive, &group, folders, ahead, joint, &mut before) {
+            let mut around = Around {
+                attach: self.attach,
+                shelved: &mut self.shelved,
+                sightings: &mut self.sightings,
+            };
+            match take_in(self.archive, &group, &mut around, ahead, joint, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;

@@ -38,14 +38,26 @@ pub(crate) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) 
     sources::with_keepers(met)
 }
 
-/// Finds among the files that were met those that may bring anything new, by session, the lists of titles next to all of them, and
-/// the new sightings of those in which only times changed.
+/// The files that may bring anything new.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    /// By session.
+    pub(crate) groups: Vec<Vec<Source>>,
+    /// What was counted so far.
+    pub(crate) summary: Summary,
+    /// The lists of titles next to all files.
+    pub(crate) lists: Lists,
+    /// The new sightings of files in which only times changed.
+    pub(crate) sightings: Vec<Sighting>,
+}
+
+/// Finds among the files that were met those that may bring anything new.
 pub(crate) fn gather(
     archive: &Archive,
     met: Vec<Met>,
-    (summary, lists, sightings): (&mut Summary, &mut Lists, &mut Vec<Sighting>),
     report: &mut dyn FnMut(Skipped),
-) -> Result<Vec<Vec<Source>>, SyncError> {
+) -> Result<Gathered, SyncError> {
+    let Gathered { mut groups, mut summary, mut lists, mut sightings } = Gathered::default();
     met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
@@ -53,7 +65,6 @@ pub(crate) fn gather(
     let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No(_)));
     let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
     let mut identities = sources::identify_all(&asked);
-    let mut groups: Vec<Vec<Source>> = Vec::new();
     let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
     for (met, held) in met.into_iter().zip(held) {
         let (path, meta, asked) = match met {
@@ -98,7 +109,7 @@ pub(crate) fn gather(
             }
         }
     }
-    Ok(groups)
+    Ok(Gathered { groups, summary, lists, sightings })
 }
 
 /// The part of a met file that an archive holds.
@@ -145,7 +156,8 @@ fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, Sy
             state => state?,
         };
         let states = States::of(archive, &state);
-        let verdict = states.newest(file).map(|held| judged(archive, &session, held, path));
+        let newest = states.newest(file);
+        let verdict = newest.map(|(n, end)| judged(archive, &session, n, end, path));
         let is_live = state.live == Some(file);
         let known = match verdict {
             Some(Ok(Verdict::Same)) if is_live => Known::Same,

@@ -85,12 +85,20 @@ struct Intake<'a> {
     oddities: Vec<Oddity>,
 }
 
-/// Takes in the files of one session, in their order, with its sidecars, whose sightings are added to `seen`; those files
-/// below `attach` become live files.
+/// What an import knows around the files of one session.
+pub(crate) struct Around<'a, 's> {
+    /// The folders whose files become live files.
+    pub(crate) attach: &'a [PathBuf],
+    pub(crate) shelved: &'s mut Shelved,
+    /// Gets the sightings of sidecars.
+    pub(crate) sightings: &'s mut Vec<Sighting>,
+}
+
+/// Takes in the files of one session, in their order, with its sidecars.
 pub(crate) fn take_in<'a>(
     archive: &'a Archive,
     group: &[Source],
-    (attach, shelved, seen): (&'a [PathBuf], &mut Shelved, &mut Vec<Sighting>),
+    around: &mut Around<'a, '_>,
     ahead: Option<&'a Ahead>,
     joint: Joint<'a>,
     reading: &mut dyn FnMut(&Path, u64),
@@ -116,7 +124,7 @@ pub(crate) fn take_in<'a>(
         change,
         ahead,
         states,
-        attach,
+        attach: around.attach,
         ends: BTreeMap::new(),
         is_met_again: false,
         adopted: false,
@@ -129,14 +137,14 @@ pub(crate) fn take_in<'a>(
     };
     for (n, source) in group.iter().enumerate().filter(|_| !is_grown) {
         reading(&source.path, intake.bytes);
-        intake.adopted |= adopt(&mut intake.change, &source.path, shelved)?;
+        intake.adopted |= adopt(&mut intake.change, &source.path, around.shelved)?;
         intake.file(source, reading).map_err(|failed| match failed {
             Failed::File(_, why) => Failed::File(n, why),
             failed @ Failed::Verb(_) => failed,
         })?;
     }
     for source in group {
-        intake.sidecars(source, seen)?;
+        intake.sidecars(source, around.sightings)?;
     }
     let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
@@ -196,7 +204,7 @@ impl Intake<'_> {
             if !end.tail.trim_ascii().is_empty() {
                 // It is told although its lines cannot be counted any more.
                 let number = lines_before(&live.path, end.bytes).map_or(1, |lines| lines + 1);
-                self.torn(&live.path, (&end.tail, number));
+                self.torn(&live.path, &end.tail, number);
             }
         }
         self.entries += taken_in.iter().map(|(_, n)| n).sum::<u64>();
@@ -239,8 +247,8 @@ impl Intake<'_> {
         let known = self.states.file(path);
         let held = known.and_then(|file| self.states.newest(file));
         let verdict = match (&self.change.before.session, held) {
-            (Some(session), Some(held)) => {
-                Some(judged(self.change.before.archive, session, held, path)?)
+            (Some(session), Some((generation, end))) => {
+                Some(judged(self.change.before.archive, session, generation, end, path)?)
             }
             _ => None,
         };
@@ -376,13 +384,13 @@ impl Intake<'_> {
             }
         }
         let tail = reader.into_tail();
-        self.torn(path, (&tail.bytes, tail.number));
+        self.torn(path, &tail.bytes, tail.number);
         self.change.end(growth, tail.bytes);
         Ok(lines)
     }
 
     /// Notes that a file ends within a record, if its tail, which begins on that line, has a part of one.
-    fn torn(&mut self, path: &Path, (tail, number): (&[u8], u64)) {
+    fn torn(&mut self, path: &Path, tail: &[u8], number: u64) {
         let torn = tail.trim_ascii_start();
         if !torn.is_empty() {
             let blank = tail.get(..tail.len() - torn.len()).unwrap_or_default();
@@ -449,7 +457,9 @@ impl Intake<'_> {
             }
         } else if live.is_some() {
             self.change.set_live(None);
-        } else if is_kept && ended.is_some_and(|end| self.states.had(file, end)) {
+        } else if is_kept
+            && ended.is_some_and(|(length, running)| self.states.had(file, length, running))
+        {
             // Nothing came of it.
             return Ok(None);
         }

@@ -27,7 +27,9 @@ impl Bearers {
     pub(crate) fn see(
         &mut self,
         growth: &Growth,
-        (n, name, kind): (EntryNumber, Option<NameTag>, Kind),
+        n: EntryNumber,
+        name: Option<NameTag>,
+        kind: Kind,
         twins: &BTreeSet<NameTag>,
     ) {
         self.meet(growth, 1);

@@ -37,7 +37,8 @@ impl Change<'_> {
         &mut self,
         live: &LiveFile,
         fresh: Fresh,
-        (old, new): (GenerationNumber, GenerationNumber),
+        old: GenerationNumber,
+        new: GenerationNumber,
     ) -> Result<PathBuf, SyncError> {
         let io = SyncError::at(&live.path);
         let (target, attached) = (fresh.live().clone(), live.attached);

@@ -395,7 +395,7 @@ impl<'a> Change<'a> {
             None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
         };
         growth.place(n, id, &new.separator, length);
-        self.bearers.see(growth, (n, name, kind), &self.deriver.twins);
+        self.bearers.see(growth, n, name, kind, &self.deriver.twins);
         Ok(n)
     }
 

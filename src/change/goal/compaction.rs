@@ -11,7 +11,7 @@ use crate::{
         goal::{Goal, reach, setting::line_start},
     },
     json::Raw,
-    model::{Block, EntryId, EntryNumber, Message, Position, Role},
+    model::{Block, EntryId, EntryNumber, Position, Role},
     session::Growth,
     wire::Graph,
 };
@@ -108,7 +108,9 @@ impl Compaction {
                 let is_summary = message.is_summary && message.text().contains(&self.summary);
                 if is_summary && summary.is_none() && found <= self.system {
                     summary = Some(entry);
-                } else if self.stays.get(found).is_some_and(|stays| is_same(&message, stays)) {
+                } else if self.stays.get(found).is_some_and(|(role, blocks)| {
+                    (message.role, &message.blocks) == (*role, blocks)
+                }) {
                     found += 1;
                 } else {
                     return Err(SyncError::Misread(Misread::Otherwise));
@@ -120,8 +122,4 @@ impl Compaction {
             _ => Err(SyncError::Misread(Misread::Less)),
         }
     }
-}
-
-fn is_same(message: &Message, (role, blocks): &(Role, Vec<Block>)) -> bool {
-    (message.role, message.blocks.as_slice()) == (*role, blocks.as_slice())
 }

@@ -140,7 +140,7 @@ fn segment(
     let setting = setting(change, None, note)?;
     let words = note.map(|note| note.words);
     let back = Back { from: from.head, to: target.head, stood: &stood, path: &path, note: words };
-    let begun = segment::begin(change, live, &back, (target, note), &setting)?;
+    let begun = segment::begin(change, live, &back, target, note, &setting)?;
     let Some((position, file)) = begun else { return Ok(None) };
     let dropped = left(&stood, &path);
     let written = Some(file);
@@ -396,7 +396,7 @@ fn rotate(
         })?;
     }
     file.write(more).map_err(io)?;
-    change.exchange_live(live, file, (from, growth.generation))
+    change.exchange_live(live, file, from, growth.generation)
 }
 
 /// Begins a generation with the entries of a position, if there is one, and lines behind them, and has it take the
@@ -421,7 +421,7 @@ pub(crate) fn anew(
     let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
     file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
-    let aside = change.exchange_live(&live, file, (from, growth.generation))?;
+    let aside = change.exchange_live(&live, file, from, growth.generation)?;
     Ok((growth, Some(aside)))
 }
 

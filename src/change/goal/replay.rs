@@ -136,8 +136,8 @@ impl Replay {
         let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
         let aside = match (live, copy) {
             (Some(live), Some(copy)) => {
-                let generations = (self.from.generation, position.generation);
-                Some(change.exchange_live(&live, copy.finish()?, generations)?)
+                let (old, new) = (self.from.generation, position.generation);
+                Some(change.exchange_live(&live, copy.finish()?, old, new)?)
             }
             _ => None,
         };

@@ -58,14 +58,25 @@ fn says<'s>(
 }
 
 /// A view, and what is sent of the end of its path.
-type Told<'t, 'v> = (&'t View<'v>, &'t Sent);
+struct Ending<'t, 'v> {
+    view: &'t View<'v>,
+    sent: &'t Sent,
+}
+
+/// How much of what one view sends the other must send too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    All,
+    End,
+}
 
 /// Returns whether two views send the same, or one what the other ends with.
 fn is_alike(
-    (view, sent): Told<'_, '_>,
-    (other, others): Told<'_, '_>,
-    is_end: bool,
+    one: &Ending<'_, '_>,
+    other: &Ending<'_, '_>,
+    compared: Compared,
 ) -> Result<bool, SyncError> {
+    let (sent, others) = (one.sent, other.sent);
     let is_cut = |sent: &Sent| sent.edits.iter().any(|(_, edit)| matches!(edit, Edit::Turns(_)));
     // The lines of the same entries are not read.
     if sent.entries == others.entries && !is_cut(sent) && !is_cut(others) {
@@ -73,15 +84,15 @@ fn is_alike(
     }
     if !is_cut(sent) && !is_cut(others) {
         let before = sent.entries.len().checked_sub(others.entries.len());
-        let end = before.filter(|before| is_end || *before == 0);
+        let end = before.filter(|before| compared == Compared::End || *before == 0);
         let end = end.and_then(|before| sent.entries.get(before..));
         if let Some(end) = end
-            && view.alone(end)? == other.alone(&others.entries)?
+            && one.view.alone(end)? == other.view.alone(&others.entries)?
         {
             return Ok(true);
         }
     }
-    is_alike_backwards(says(view, sent), says(other, others), is_end)
+    is_alike_backwards(says(one.view, sent), says(other.view, others), compared)
 }
 
 /// Returns whether two sequences are the same, or one what the other ends with, given from their ends. Nothing is asked of them
@@ -89,13 +100,13 @@ fn is_alike(
 fn is_alike_backwards<T: PartialEq, E>(
     ours: impl IntoIterator<Item = Result<T, E>>,
     theirs: impl IntoIterator<Item = Result<T, E>>,
-    is_end: bool,
+    compared: Compared,
 ) -> Result<bool, E> {
     let (mut ours, mut theirs) = (ours.into_iter(), theirs.into_iter());
     loop {
         match (ours.next().transpose()?, theirs.next().transpose()?) {
             (None, None) => return Ok(true),
-            (Some(_), None) => return Ok(is_end),
+            (Some(_), None) => return Ok(compared == Compared::End),
             (one, another) if one == another => {}
             _ => return Ok(false),
         }
@@ -132,7 +143,7 @@ pub(crate) fn reads(
             return Ok(None);
         }
     }
-    let is_same = sends(&there, wanted, (&here, found), usize::from(note.is_some()))?;
+    let is_same = sends(&there, wanted, &here, found, usize::from(note.is_some()))?;
     Ok(is_same.then_some(position))
 }
 
@@ -174,7 +185,7 @@ fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> 
     if wanted.edits != found.edits {
         return Ok(false);
     }
-    sends(there, wanted, (here, found), 0)
+    sends(there, wanted, here, found, 0)
 }
 
 /// Returns whether two views send the same, given what they send of the ends of their paths; of the second one the last messages
@@ -182,20 +193,25 @@ fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> 
 fn sends<'v>(
     there: &View<'v>,
     mut wanted: Sent,
-    (here, mut found): (&View<'v>, Sent),
+    here: &View<'v>,
+    mut found: Sent,
     n_left_out: usize,
 ) -> Result<bool, SyncError> {
     if wanted.is_whole != found.is_whole {
         // Of one only the end is known.
-        let told = [(there, &wanted), (here, &found)];
-        let [all, end] = if wanted.is_whole { told } else { [told[1], told[0]] };
-        if !is_alike(all, end, true)? {
+        let mut both = [Ending { view: there, sent: &wanted }, Ending { view: here, sent: &found }];
+        if !wanted.is_whole {
+            both.reverse();
+        }
+        let [all, end] = both;
+        if !is_alike(&all, &end, Compared::End)? {
             return Ok(false);
         }
         (wanted, found) = (whole(there)?, whole(here)?);
         found.entries.truncate(found.entries.len() - n_left_out);
     }
-    is_alike((there, &wanted), (here, &found), false)
+    let there = Ending { view: there, sent: &wanted };
+    is_alike(&there, &Ending { view: here, sent: &found }, Compared::All)
 }
 
 #[cfg(test)]
@@ -207,6 +223,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
+    use super::Compared;
     use crate::{
         archive::{Archive, Machine},
         intake::import,
@@ -487,21 +504,21 @@ mod tests {
 
     #[test]
     fn paths_are_compared_from_their_ends_and_not_beyond_their_first_difference() {
-        let check = |ours: &str, theirs: &str, is_end, expect| {
+        let check = |ours: &str, theirs: &str, compared, expect| {
             let said = |text: &str| -> Vec<Result<char, ()>> {
                 text.chars().rev().map(|c| if c == '!' { Err(()) } else { Ok(c) }).collect()
             };
             let (ours, theirs) = (said(ours), said(theirs));
-            assert_eq!(super::is_alike_backwards(ours, theirs, is_end), expect);
+            assert_eq!(super::is_alike_backwards(ours, theirs, compared), expect);
         };
-        check("abc", "abc", false, Ok(true));
-        check("abc", "bc", false, Ok(false));
-        check("abc", "bc", true, Ok(true));
-        check("bc", "abc", true, Ok(false));
+        check("abc", "abc", Compared::All, Ok(true));
+        check("abc", "bc", Compared::All, Ok(false));
+        check("abc", "bc", Compared::End, Ok(true));
+        check("bc", "abc", Compared::End, Ok(false));
         // What cannot be read is before the difference.
-        check("!!c", "!!d", false, Ok(false));
-        check("!bc", "c", true, Ok(true));
-        check("!c", "bc", false, Err(()));
+        check("!!c", "!!d", Compared::All, Ok(false));
+        check("!bc", "c", Compared::End, Ok(true));
+        check("!c", "bc", Compared::All, Err(()));
     }
 
     #[test]

@@ -51,7 +51,8 @@ pub(crate) fn begin(
     change: &mut Change<'_>,
     live: &LiveFile,
     back: &Back<'_>,
-    (wanted, note): (Position, Option<Note<'_>>),
+    wanted: Position,
+    note: Option<Note<'_>>,
     setting: &Setting,
 ) -> Result<Option<(Position, PathBuf)>, SyncError> {
     let format = change.before.format;

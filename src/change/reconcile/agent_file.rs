@@ -74,7 +74,7 @@ pub(crate) fn agree(
     let is_untouched = last.as_ref() == Some(&sighting);
     let replaced = last.filter(|last| last.inode != sighting.inode);
     let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
-    let verdict = file::verdict(archive, session, target, tip, (Whose::Agent, Some(&seen)))?;
+    let verdict = file::verdict(archive, session, target, tip, Whose::Agent, Some(&seen))?;
     let (mut notices, is_alone) = match verdict {
         Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
         Verdict::Same | Verdict::Gone => (Vec::new(), true),
@@ -153,7 +153,7 @@ pub(crate) fn gather(
         is_untouched: false,
     });
     let is_unfinished = segment::unfinished(archive, session, &live, &tip)?.is_some();
-    let verdict = file::verdict(archive, session, &target, &tip, (Whose::Agent, seen.as_ref()))?;
+    let verdict = file::verdict(archive, session, &target, &tip, Whose::Agent, seen.as_ref())?;
     if is_unfinished || verdict != Verdict::Grown {
         return Ok(None);
     }
@@ -182,7 +182,7 @@ fn put_right(
     tip: &State,
     there: (&[u8], Option<&Sighting>),
 ) -> Result<bool, SyncError> {
-    let Some(rest) = lacking(archive, session, tip, there)? else { return Ok(false) };
+    let Some(rest) = lacking(archive, session, tip, there.0, there.1)? else { return Ok(false) };
     if !archive.is_preview {
         refuse_if_loaded(archive, session, target.path())?;
         target.may_append().map_err(SyncError::at(target.path()))?;
@@ -199,7 +199,8 @@ fn lacking(
     archive: &Archive,
     session: &Session,
     tip: &State,
-    (there, replaced): (&[u8], Option<&Sighting>),
+    there: &[u8],
+    replaced: Option<&Sighting>,
 ) -> Result<Option<Vec<u8>>, SyncError> {
     let Some(newest) = tip.newest.map(|newest| newest.n) else { return Ok(None) };
     let by = archive.store.operations(session.key, newest.alone())?.pop();
@@ -247,7 +248,7 @@ pub(crate) fn is_pending(
     let replaced = last.filter(|last| last.inode != sighting.inode);
     let mut there = Vec::new();
     file.read_to_end(&mut there).map_err(io)?;
-    Ok(lacking(archive, session, tip, (&there, replaced.as_ref()))?.is_some())
+    Ok(lacking(archive, session, tip, &there, replaced.as_ref())?.is_some())
 }
 
 /// Takes in a file with other content.
@@ -318,7 +319,7 @@ fn follow(
         let held = change.view(before).map(|view| view.sequence()).transpose()?;
         is_subsequence(&held.unwrap_or_default(), &found)
     } else {
-        match before.head.map(|stood| is_on_path(&change, position, (stood, entries))) {
+        match before.head.map(|stood| is_on_path(&change, position, stood, entries)) {
             // Where the path is damaged, nothing tells that the agent left it.
             Some(Err(error)) if error.is_damage() => true,
             is_on_path => is_on_path.transpose()?.unwrap_or(true),
@@ -375,7 +376,8 @@ fn say(
 fn is_on_path(
     change: &Change<'_>,
     position: Position,
-    (entry, fresh): (EntryNumber, u64),
+    entry: EntryNumber,
+    fresh: u64,
 ) -> Result<bool, SyncError> {
     // Where the agent went on, it comes right before what is new.
     let near = usize::try_from(fresh).unwrap_or(usize::MAX).saturating_add(NEAR);

@@ -108,7 +108,7 @@ fn bring_together(
     }
     target.sweep().map_err(SyncError::at(target.path()))?;
     for rotated in &tip.rotations {
-        notices.extend(late(archive, session, &target, rotated, tip)?);
+        notices.extend(late(archive, session, &target, rotated.0, &rotated.1, tip)?);
     }
     Ok(notices)
 }
@@ -212,7 +212,7 @@ fn agree(
         is_untouched: seen.stamp == Some(tip.at()) && !live_file::ends_in_zero(&live.path, tip),
     });
     let path = live.path.clone();
-    Ok(match file::verdict(archive, session, target, tip, (Whose::Store, seen.as_ref()))? {
+    Ok(match file::verdict(archive, session, target, tip, Whose::Store, seen.as_ref())? {
         Verdict::Same => {
             if seen.is_some_and(|seen| !seen.is_untouched) {
                 target.stamp(tip.at()).map_err(io)?;
@@ -295,7 +295,7 @@ fn take_in_whole(
     content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
         fresh.write(part)
     })?;
-    let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
+    let aside = change.exchange_live(live, fresh, taken.generation, position.generation)?;
     let entries = change.next_entry().since(tip.next_entry());
     let kept = Some(branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
@@ -307,7 +307,8 @@ fn late(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    (by, rotation): &(OperationNumber, Rotation),
+    by: OperationNumber,
+    rotation: &Rotation,
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;

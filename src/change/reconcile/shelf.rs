@@ -31,9 +31,10 @@ pub(crate) fn place(
     let agent = session.format.name();
     let is_agents = archive.writable.agents_file(&archive.disk, agent, &path).is_ok();
     let is_plain = sources::length(&path).is_ok_and(|length| length.is_some());
-    let held = (tip.generation(), tip.growth());
-    let goes_on =
-        || matches!(judged(archive, session, held, &path), Ok(Verdict::Same | Verdict::Grown));
+    let goes_on = || {
+        let judged = judged(archive, session, tip.generation(), tip.growth(), &path);
+        matches!(judged, Ok(Verdict::Same | Verdict::Grown))
+    };
     (is_agents && is_plain && goes_on()).then_some(path)
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn write(
     runs: &[Run],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, (&spans(runs), tail(runs)), 0, &Damages::default(), each)
+    write_from(store, session, &spans(runs), tail(runs), 0, &Damages::default(), each)
 }
 
 /// Hands over the bytes of spans and of a tail.
@@ -29,7 +29,7 @@ pub(crate) fn write_spans(
     tail: &[u8],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, (spans, tail), 0, &Damages::default(), each)
+    write_from(store, session, spans, tail, 0, &Damages::default(), each)
 }
 
 /// Hands over what is whole of the bytes of runs, the tail of the last one included, and returns how many they are; a
@@ -41,7 +41,7 @@ pub(crate) fn write_whole(
     damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, (&spans(runs), tail(runs)), 0, damages, each)
+    write_from(store, session, &spans(runs), tail(runs), 0, damages, each)
 }
 
 fn spans(runs: &[Run]) -> Vec<Span> {
@@ -56,7 +56,8 @@ fn tail(runs: &[Run]) -> &[u8] {
 fn write_from(
     store: &dyn Store,
     session: &Session,
-    (spans, tail): (&[Span], &[u8]),
+    spans: &[Span],
+    tail: &[u8],
     place: u64,
     damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -107,8 +108,8 @@ pub(crate) fn last(
         // Another program may have added to the generation since its end was asked for.
         runs.retain(|run| run.end() <= end);
         let mut bytes = Vec::new();
-        let parts = (&*spans(&runs), tail(&runs));
-        write_from(store, session, parts, place, &Damages::default(), &mut |part| {
+        let (spans, tail, damages) = (spans(&runs), tail(&runs), Damages::default());
+        write_from(store, session, &spans, tail, place, &damages, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;

@@ -210,7 +210,8 @@ pub fn log_all(
 pub fn log_of(
     store: &dyn Store,
     session: &Session,
-    (target, entries): (&Target, &[EntryNumber]),
+    target: &Target,
+    entries: &[EntryNumber],
     all: bool,
     limit: usize,
 ) -> Result<Log, SessionError> {

@@ -302,7 +302,8 @@ pub(crate) fn step_of(
     view: &View<'_>,
     session: &Session,
     turns: &Places,
-    (path, entry): (&[EntryNumber], EntryNumber),
+    path: &[EntryNumber],
+    entry: EntryNumber,
 ) -> Result<Option<usize>, SessionError> {
     let Some(at) = path.iter().rposition(|it| *it == entry) else { return Ok(None) };
     let mut from = at;

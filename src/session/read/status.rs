@@ -311,7 +311,7 @@ impl<'a> Finding<'a> {
             let (stand, turn) = self.known.get(entry).cloned().unwrap_or((Stand::Left, None));
             let step = match (&places, turn) {
                 (Some(turns), Some(_)) if wants_steps => {
-                    step_of(&self.view, self.session, turns, (&self.path, *entry))?
+                    step_of(&self.view, self.session, turns, &self.path, *entry)?
                 }
                 _ => None,
             };

@@ -321,7 +321,7 @@ impl Window {
     }
 
     /// Returns the fault of a holder for which the hash of its line is not right.
-    fn fault(&mut self, session: SessionKey, item: String, (line, wrong): (i64, &str)) -> Fault {
+    fn fault(&mut self, session: SessionKey, item: String, line: i64, wrong: &str) -> Fault {
         let problem = if let Some(problem) = self.damaged.get(&line) {
             self.named.insert(line);
             problem.clone()
@@ -529,14 +529,14 @@ impl Part<'_> {
                 Some(known) => known,
                 none => none.insert(cover::by_operations(self.db, of)?),
             };
-            let entry = (EntryNumber::new(n.unsigned_abs()), id);
-            let stands = |(line, link)| cover::stands_for(known, entry, link, line);
+            let n = EntryNumber::new(n.unsigned_abs());
+            let stands = |(line, link)| cover::stands_for(known, n, id, link, line);
             if found.zip(link).is_some_and(stands) {
                 continue;
             }
             let item = format!("entry {n}");
             let problem = "its id does not match its link and line";
-            self.faults.push(window.fault(of, item, (line, problem)));
+            self.faults.push(window.fault(of, item, line, problem));
         }
         Ok(())
     }
@@ -571,7 +571,7 @@ impl Part<'_> {
             }
             let item = format!("kept file {at} of operation {}", n.unwrap_or_default());
             let wrong = "it does not match its operation";
-            self.faults.push(window.fault(session, item, (line, wrong)));
+            self.faults.push(window.fault(session, item, line, wrong));
         }
         Ok(())
     }

@@ -112,7 +112,8 @@ impl Tables {
     fn words(
         &self,
         session: SessionKey,
-        (from, to): (i64, i64),
+        from: i64,
+        to: i64,
     ) -> Result<BTreeMap<OperationNumber, Vec<Words>>, StoreError> {
         let all = collect(
             &self.db,
@@ -170,7 +171,7 @@ impl FactStore for Tables {
         range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
         let (from, to) = bounds(&range);
-        let words = self.words(session, (from, to))?;
+        let words = self.words(session, from, to)?;
         let rows = collect(
             &self.db,
             "SELECT n, record, hash FROM operation
@@ -300,7 +301,7 @@ impl FactStore for Tables {
         for (operation, given) in &mut found {
             if let Some(note @ Text::Absent(_)) = &mut given.note {
                 let (from, to) = bounds(&operation.alone());
-                let words = self.words(session, (from, to))?.remove(operation);
+                let words = self.words(session, from, to)?.remove(operation);
                 note.fill(&words.unwrap_or_default());
             }
         }

@@ -394,8 +394,8 @@ impl Salvage {
         // The lines of the rows before it stay, whatever becomes of this one.
         self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;
-        let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
-        let placed = placed(row.session, seq, &row.commit, lines);
+        let (lines, kept) = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
+        let placed = placed(row.session, seq, &row.commit, lines, kept);
         match crate::store::sqlite::add::add_facts(self.db(), &[placed]) {
             Err(StoreError::Refused(_)) => {
                 self.db().execute_batch("ROLLBACK TO settled")?;
@@ -651,9 +651,8 @@ impl Salvage {
                     place.insert(cover::by_operations(self.db(), wanted.session)?)
                 }
             };
-            let entry = (wanted.entry, wanted.id);
             // Where something was taken out of a line, only what is in its place since then may come back.
-            let covered = cover::in_place_of(known, entry, wanted.link);
+            let covered = cover::in_place_of(known, wanted.entry, wanted.id, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,
                 None => EntryId::of(wanted.link, line) == wanted.id,

@@ -9,12 +9,13 @@ use rusqlite::{Connection, params};
 use crate::store::sqlite::{bytes::lines::Bytes, query::collect};
 use crate::store::{SessionKey, StoreError, Total};
 
-/// Adds what an operation, or several, brought to a session.
+/// Adds what operations brought to a session, and how many new sessions that makes.
 pub(super) fn add(
     db: &Connection,
     session: SessionKey,
-    is_new: bool,
-    (entries, bytes): (u64, u64),
+    sessions: u64,
+    entries: u64,
+    bytes: u64,
 ) -> Result<(), StoreError> {
     db.prepare_cached(
         "INSERT INTO total (format, sessions, entries, bytes)
@@ -22,7 +23,7 @@ pub(super) fn add(
          ON CONFLICT (format) DO UPDATE SET sessions = sessions + excluded.sessions,
            entries = entries + excluded.entries, bytes = bytes + excluded.bytes",
     )?
-    .execute(params![session.0, is_new, entries, bytes])?;
+    .execute(params![session.0, sessions, entries, bytes])?;
     Ok(())
 }
 

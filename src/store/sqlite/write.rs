@@ -133,7 +133,7 @@ impl SqliteStore {
         let placed: Vec<Placed<'_>> = rows
             .iter()
             .zip(lines)
-            .map(|((seq, row), lines)| placed(row.session, *seq, &row.commit, lines))
+            .map(|((seq, row), (lines, kept))| placed(row.session, *seq, &row.commit, lines, kept))
             .collect();
         add::add_facts(db, &placed)?;
         let records: Vec<(SessionKey, &[Record])> =
@@ -145,8 +145,8 @@ impl SqliteStore {
         for (session, standing) in &standing {
             self.tables.stand(*session, standing)?;
         }
-        for (session, size) in grown {
-            totals::add(db, session, false, size)?;
+        for (session, (entries, bytes)) in grown {
+            totals::add(db, session, 0, entries, bytes)?;
         }
         db.prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
         let mut journal = self.journal_mut()?;
@@ -167,9 +167,10 @@ impl SqliteStore {
             Some(key) => (key, self.tables.standing(key)?.1),
             None => (add::add_session(db, &commit.session)?, Card::default()),
         };
-        totals::add(db, key, session.is_none(), size_of(&commit))?;
-        let lines = place(db, &mut *self.bytes()?, &mut commit)?;
-        add::add_facts(db, &[placed(key, seq, &commit, lines)])?;
+        let (entries, bytes) = size_of(&commit);
+        totals::add(db, key, u64::from(session.is_none()), entries, bytes)?;
+        let (lines, kept) = place(db, &mut *self.bytes()?, &mut commit)?;
+        add::add_facts(db, &[placed(key, seq, &commit, lines, kept)])?;
         add::add_records(db, &[(key, &commit.records)])?;
         add_rest(db, key, &commit)?;
         state.apply(&commit.operation, &commit.bulk);
@@ -360,7 +361,8 @@ pub(super) fn placed(
     session: SessionKey,
     seq: u64,
     commit: &Commit,
-    (lines, kept): (Vec<i64>, Vec<i64>),
+    lines: Vec<i64>,
+    kept: Vec<i64>,
 ) -> Placed<'_> {
     Placed { session, seq, operation: &commit.operation, bulk: &commit.bulk, lines, kept }
 }

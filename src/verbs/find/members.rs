@@ -58,7 +58,8 @@ pub(crate) fn family(store: &dyn Store, session: &Session) -> Result<Vec<Session
 /// the store is laid over it.
 pub(crate) fn members(
     archive: &Archive,
-    (filter, some): (&SessionFilter, Option<&[Session]>),
+    filter: &SessionFilter,
+    some: Option<&[Session]>,
     index: Option<&Index>,
     unread: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Member>, OpsError> {

@@ -117,7 +117,7 @@ impl Search {
             (*index, sessions.only) = (None, None);
         }
         searched.is_indexed = index.as_ref().is_some_and(Index::is_whole);
-        members(archive, (&sessions, named.as_deref()), index.as_ref(), &mut searched.unread)
+        members(archive, &sessions, named.as_deref(), index.as_ref(), &mut searched.unread)
     }
 }
 

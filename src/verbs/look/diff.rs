@@ -49,7 +49,8 @@ pub fn diff(
     other: (&Session, &Target),
 ) -> Result<Diff, OpsError> {
     let damages = (Damages::gathered(), Damages::gathered());
-    let (a, b) = (path(archive, one, &damages.0)?, path(archive, other, &damages.1)?);
+    let (a, b) =
+        (path(archive, one.0, one.1, &damages.0)?, path(archive, other.0, other.1, &damages.1)?);
     let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
     let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
     let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
@@ -80,7 +81,8 @@ pub fn diff(
 /// Returns the entries of the conversation that lead to a target, with their ids and lines.
 fn path(
     archive: &Archive,
-    (session, target): (&Session, &Target),
+    session: &Session,
+    target: &Target,
     damages: &Damages,
 ) -> Result<Vec<(EntryNumber, EntryId, EntryId)>, OpsError> {
     let store = archive.store();

@@ -186,8 +186,8 @@ fn find(
     // Threads read what the store holds, and what live files hold beyond it is laid over it and looked through here.
     let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-    let sessions = (&all, suspects.session.as_ref().map(std::slice::from_ref));
-    let members = members(archive, sessions, None, &mut findings.told.unread)?;
+    let only = suspects.session.as_ref().map(std::slice::from_ref);
+    let members = members(archive, &all, only, None, &mut findings.told.unread)?;
     let mut pieces: Vec<(usize, &Member, Option<Range<EntryNumber>>)> = Vec::new();
     for (n, member) in members.iter().enumerate() {
         let ranges = EntryNumber::batches(EntryNumber::FIRST..member.held, PIECE);

@@ -69,15 +69,16 @@ impl Setup {
     pub fn carry_out(&self, at: Timestamp) -> Result<(), OpsError> {
         let [before, after] = [&self.before, &self.after].map(Option::as_deref);
         if let Some(copy) = &self.copy {
-            exchange(copy, (None, before), at)?;
+            exchange(copy, None, before, at)?;
         }
-        exchange(&self.path, (before, after), at)
+        exchange(&self.path, before, after, at)
     }
 }
 
 fn exchange(
     path: &Path,
-    (before, after): (Option<&[u8]>, Option<&[u8]>),
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
     at: Timestamp,
 ) -> Result<(), OpsError> {
     let done = live::exchange_settings(path, before, after, at);

@@ -118,7 +118,7 @@ fn by_agent(
         let path = format.path(&next, head, usize::MAX)?.entries;
         let before = context(session, &old, &before)?;
         for at in boundaries(&next, &path, is_theirs)?.into_iter().take(1) {
-            found.extend(checked(session, &before, &next, &path, (at, true))?);
+            found.extend(checked(session, &before, &next, &path, at, true)?);
         }
     }
     if let Some(view) = lines::view(archive.store(), session, None)? {
@@ -133,13 +133,13 @@ fn by_agent(
             let before = match at.checked_sub(1).and_then(|last| path.get(last)) {
                 Some(&last) => {
                     let end = path.get(at).map_or(Ok(None), |entry| view.place(*entry))?;
-                    let then = until(&view, session, (last, end));
+                    let then = until(&view, session, last, end);
                     let path = format.path(&then, last, usize::MAX)?.entries;
                     context(session, &then, &path)?
                 }
                 None => Vec::new(),
             };
-            found.extend(checked(session, &before, &view, &path, (at, false))?);
+            found.extend(checked(session, &before, &view, &path, at, false)?);
         }
     }
     let entries: Vec<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
@@ -174,7 +174,7 @@ fn context(
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
     let sent = session.format.context(view, path)?;
-    items(session, view, (&sent.entries, &sent.edits), &StandIns::default(), None)
+    items(session, view, &sent.entries, &sent.edits, &StandIns::default(), None)
 }
 
 /// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
@@ -184,13 +184,14 @@ fn checked<'a>(
     before: &[Item],
     view: &View<'a>,
     path: &[EntryNumber],
-    (at, is_anew): (usize, bool),
+    at: usize,
+    is_anew: bool,
 ) -> Result<Option<(EntryNumber, Boundary)>, OpsError> {
     let Some(&entry) = path.get(at) else { return Ok(None) };
     let near = path.get(at..path.len().min(at + SUMMARY_WITHIN)).unwrap_or_default();
     let mut said = Vec::new();
     for &entry in near {
-        said.extend(items(session, view, (&[entry], &[]), &StandIns::default(), None)?);
+        said.extend(items(session, view, &[entry], &[], &StandIns::default(), None)?);
         if said.iter().any(Item::is_summary) {
             break;
         }
@@ -206,7 +207,7 @@ fn checked<'a>(
     }
     let at_place = view.place(entry)?;
     let end = view.place(head)?.map(PlaceNumber::next);
-    let then = until(view, session, (head, end));
+    let then = until(view, session, head, end);
     let head = if is_anew { head } else { session.format.last_kept(&then, summary)? };
     let after = context(session, &then, &session.format.path(&then, head, usize::MAX)?.entries)?;
     let mut above = BTreeSet::new();
@@ -263,7 +264,8 @@ fn is_said(item: &Item) -> bool {
 fn until<'a>(
     view: &View<'a>,
     session: &'a Session,
-    (head, end): (EntryNumber, Option<PlaceNumber>),
+    head: EntryNumber,
+    end: Option<PlaceNumber>,
 ) -> View<'a> {
     let mut position = view.position();
     position.head = Some(head);
@@ -286,7 +288,7 @@ fn said_again(
         if again.len() >= before.len() {
             break;
         }
-        let items = items(session, view, (&[entry], &[]), &StandIns::default(), None)?;
+        let items = items(session, view, &[entry], &[], &StandIns::default(), None)?;
         again.extend(items.iter().map(|item| (entry, words(item))));
     }
     let most = again.len().min(before.len());

@@ -339,7 +339,7 @@ pub fn compact(
         Ok(plan) => plan,
         Err(why) => return Ok(nothing(why)),
     };
-    wanted.tell_before(session, (tokens, window), [plan.summarised.len(), plan.kept.len()])?;
+    wanted.tell_before(session, tokens, window, [plan.summarised.len(), plan.kept.len()])?;
     let folder = archive.store().card(session.key)?.folder;
     let excerpts = match wanted.by {
         Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),

@@ -99,7 +99,8 @@ impl Compacting<'_> {
     pub(crate) fn tell_before(
         &self,
         session: &Session,
-        (tokens, window): (u64, u64),
+        tokens: u64,
+        window: u64,
         [summarised, kept]: [usize; 2],
     ) -> Result<(), OpsError> {
         let Some(before) = self.before else { return Ok(()) };

@@ -236,8 +236,8 @@ pub(crate) fn measure(
             session,
             then.entries.iter().copied().min().unwrap_or_default(),
         )?;
-        let then = (then.entries.as_slice(), then.edits.as_slice());
-        let mut then = items(session, view, then, &stand_ins, Some(found.counting))?;
+        let (sent, edits, counting) = (&then.entries, &then.edits, Some(found.counting));
+        let mut then = items(session, view, sent, edits, &stand_ins, counting)?;
         found.fresh.extend(count(archive, session, &mut then, found.counting)?);
         if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
             then.truncate(without_results(&then));

@@ -181,13 +181,13 @@ pub(crate) fn seen(
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
         found.stand_ins = StandIns::since(archive, session, first.copied().unwrap_or_default())?;
-        let sent = (found.sent.as_slice(), found.edits.as_slice());
-        found.items = items(session, view, sent, &found.stand_ins, asked.counting)?;
+        let (sent, edits) = (&found.sent, &found.edits);
+        found.items = items(session, view, sent, edits, &found.stand_ins, asked.counting)?;
     }
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
     let answered = newest_by(newest_first.map(Item::message), session.format.traits(), &mut left);
-    resolve(archive, session, view, asked, (answered, left), &mut found)?;
+    resolve(archive, session, view, asked, answered, left, &mut found)?;
     Ok(found)
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn window(
         })?;
         answered = newest_by(messages.iter().rev(), session.format.traits(), &mut left);
     }
-    resolve(archive, session, view, asked, (answered, left), &mut found)?;
+    resolve(archive, session, view, asked, answered, left, &mut found)?;
     Ok(found.window)
 }
 
@@ -283,7 +283,8 @@ fn resolve(
     session: &Session,
     view: Option<&View<'_>>,
     asked: &Asked,
-    (answered, left): (Option<String>, usize),
+    answered: Option<String>,
+    left: usize,
     found: &mut Material,
 ) -> Result<(), OpsError> {
     // Where nobody has answered yet, as after a clear, the session goes on with the model that it had.
@@ -368,7 +369,8 @@ pub(crate) fn front(items: &[Item]) -> usize {
 pub(crate) fn items(
     session: &Session,
     view: &View<'_>,
-    (entries, edits): (&[EntryNumber], &[(EntryNumber, Edit)]),
+    entries: &[EntryNumber],
+    edits: &[(EntryNumber, Edit)],
     stand_ins: &StandIns,
     counting: Option<Counting>,
 ) -> Result<Vec<Item>, OpsError> {

@@ -181,7 +181,7 @@ fn find(
             if length > limit.chars() as u64
                 && !edited.contains(n)
                 && may_answer(view.record(n)?.kind)
-                && let Some((found, whole)) = look(store, session, (view, &path), n, limit)?
+                && let Some((found, whole)) = look(store, session, view, &path, n, limit)?
             {
                 each(found, &whole);
             }
@@ -191,7 +191,7 @@ fn find(
     for alike in edits.chunk_by(|(one, _), (other, _)| one == other) {
         let Some(&(n, _)) = alike.first() else { continue };
         if may_answer(view.record(n)?.kind) {
-            let said = items(session, view, (&[n], alike), &StandIns::default(), None)?;
+            let said = items(session, view, &[n], alike, &StandIns::default(), None)?;
             let entry = id_of(store, session, n)?.to_string();
             let rest = Rest { session: &session.name.id, entry: &entry };
             count += u64::from(said.iter().any(|item| is_over(&item.message(), limit, rest)));
@@ -209,7 +209,8 @@ fn may_answer(kind: Kind) -> bool {
 fn look(
     store: &dyn Store,
     session: &Session,
-    (view, path): (&View<'_>, &[EntryNumber]),
+    view: &View<'_>,
+    path: &[EntryNumber],
     n: EntryNumber,
     limit: Limit,
 ) -> Result<Option<(Found, Vec<u8>)>, OpsError> {

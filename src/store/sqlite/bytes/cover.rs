@@ -71,17 +71,19 @@ fn gather(tombstones: &[Tombstone]) -> Covered {
 /// Returns whether a line replaces the one of which an entry's id was made.
 pub(crate) fn stands_for(
     covered: &Covered,
-    (n, id): (EntryNumber, EntryId),
+    n: EntryNumber,
+    id: EntryId,
     link: Option<EntryId>,
     line: LineId,
 ) -> bool {
-    in_place_of(covered, (n, id), link) == Some(line)
+    in_place_of(covered, n, id, link) == Some(line)
 }
 
 /// Returns the line that replaces the one of which an entry's id was made.
 pub(crate) fn in_place_of(
     covered: &Covered,
-    (n, id): (EntryNumber, EntryId),
+    n: EntryNumber,
+    id: EntryId,
     link: Option<EntryId>,
 ) -> Option<LineId> {
     covered.get(&n).filter(|(came, _)| EntryId::of(link, *came) == id).map(|(_, now)| *now)

@@ -26,7 +26,7 @@ pub(crate) fn held(
         {
             let count = (1..).zip(behind).take_while(|(n, next)| **next == from.plus(*n)).count();
             // What could not be read among the others is asked for alone, which tells why.
-            let _ = together(db, session, (from, one.0), count, &mut rows);
+            let _ = together(db, session, from, one.0, count, &mut rows);
         }
         found.push(one);
         found.extend(rows.into_iter().map(|row| Ok(Some(row))));
@@ -49,7 +49,8 @@ fn alone(db: &Connection, session: SessionKey, n: EntryNumber) -> Result<Option<
 fn together(
     db: &Connection,
     session: SessionKey,
-    (from, id): (EntryNumber, EntryId),
+    from: EntryNumber,
+    id: EntryId,
     count: usize,
     rows: &mut Vec<Held>,
 ) -> Result<(), StoreError> {

@@ -405,7 +405,7 @@ impl Bytes {
             let lines = rows.iter().filter_map(|row| Some(row.as_ref().ok()?.as_ref()?.2));
             self.opened.borrow_mut().expect(lines.collect());
             for (&n, row) in entries.iter().zip(rows) {
-                let line = row.and_then(|row| self.line_of(db, (session, n), row));
+                let line = row.and_then(|row| self.line_of(db, session, n, row));
                 match line {
                     Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
                     Err(error) => return Err(error),
@@ -420,7 +420,8 @@ impl Bytes {
     fn line_of(
         &self,
         db: &Connection,
-        (session, n): (SessionKey, EntryNumber),
+        session: SessionKey,
+        n: EntryNumber,
         row: Option<Held>,
     ) -> Result<Vec<u8>, StoreError> {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
@@ -434,7 +435,7 @@ impl Bytes {
         }
         let found = LineId::of(&line);
         let is_right = EntryId::of(link, found) == id;
-        if is_right || self.stands(db, session, (n, id), link, found)? {
+        if is_right || self.stands(db, session, n, id, link, found)? {
             Ok(line)
         } else {
             Err(torn("its line does not match its id"))
@@ -446,12 +447,13 @@ impl Bytes {
         &self,
         db: &Connection,
         session: SessionKey,
-        entry: (EntryNumber, EntryId),
+        n: EntryNumber,
+        id: EntryId,
         link: Option<EntryId>,
         line: LineId,
     ) -> Result<bool, StoreError> {
         let mut known = self.covered.borrow_mut();
-        let is_of_it = |covered: &Covered| cover::stands_for(covered, entry, link, line);
+        let is_of_it = |covered: &Covered| cover::stands_for(covered, n, id, link, line);
         if known.as_ref().is_some_and(|(of, covered)| *of == session && is_of_it(covered)) {
             return Ok(true);
         }
