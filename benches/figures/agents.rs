@@ -14,7 +14,6 @@ use serde_json::Value;
 use undertext::{
     live::Writable,
     model::SessionName,
-    settings::Exclude,
     store::Access,
     verbs::{self, Archive, Machine},
 };
@@ -243,7 +242,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
 
 pub(crate) fn path(_: &Arguments) {
     let Some(corpus) = corpus() else { return };
-    let mut found = verbs::sources(&[corpus], &Exclude::default(), &mut |_| ());
+    let mut found = verbs::sources(&[corpus], &mut |_| ());
     found.sort_by_key(|source| source.bytes);
     let Some(largest) = found.last() else { return };
     let mut stores = imported(&largest.path);

@@ -14,7 +14,7 @@ use std::{
 };
 
 use serde_json::Value;
-use undertext::{settings::Exclude, verbs};
+use undertext::verbs;
 
 use crate::{
     Arguments,
@@ -96,7 +96,7 @@ pub(crate) fn finding(_: &Arguments) {
         format!("{kind} {first}, {five}, {empty} of {queries}")
     });
     println!("                 {}", kinds.collect::<Vec<_>>().join("; "));
-    let files = verbs::sources(&[corpus], &Exclude::default(), &mut |_| ());
+    let files = verbs::sources(&[corpus], &mut |_| ());
     for (limit, word) in [(1.0, RARE), (4.0, COMMON)].into_iter().filter(|_| is_there("rg")) {
         let (mut search, mut rg) = (program(home, &["search", word]), Command::new("rg"));
         rg.args(["-ci", word]).args(files.iter().map(|source| &source.path));

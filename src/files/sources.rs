@@ -25,7 +25,7 @@ use crate::{
     json::Raw,
     live,
     model::{EntryId, LineId, SessionName},
-    settings::{Exclude, Exclusion},
+    settings::Exclusion,
     store::Sighting,
     wire::{
         self, Format,
@@ -81,11 +81,7 @@ pub(crate) enum Known {
 }
 
 /// Finds the session files at and below these paths; reports the files and folders that are left out.
-pub fn sources(
-    paths: &[PathBuf],
-    exclude: &Exclude,
-    report: &mut dyn FnMut(Skipped),
-) -> Vec<Source> {
+pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
     let mut met = Vec::new();
     walk(paths, None, &mut |file| met.push(file));
     let met = with_keepers(met);
@@ -96,12 +92,7 @@ pub fn sources(
             Met::Skipped(skipped) => report(skipped),
             Met::File { path, meta, asked } => match identities.next() {
                 Some(Ok((format, session))) => {
-                    match exclusion(exclude, &session, || working_folder(format, &path)) {
-                        None => found.push(Source::of(path, &meta, format, session)),
-                        Some(by) => {
-                            report(Skipped { path, why: Why::Excluded { session, by }, asked });
-                        }
-                    }
+                    found.push(Source::of(path, &meta, format, session));
                 }
                 Some(Err(why)) => report(Skipped { path, why, asked }),
                 None => {}
@@ -360,27 +351,6 @@ fn is_of_system(error: &io::Error) -> bool {
 /// The format of a file and the name of its session, or why the file has none.
 pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
 
-/// Returns the setting that leaves out a session, which is asked for its folder only where folders are left out. One whose folder
-/// is not known is left out then, because it may work in one of them: an agent may write what the user said before it writes where.
-fn exclusion(
-    exclude: &Exclude,
-    session: &SessionName,
-    folder: impl FnOnce() -> Option<PathBuf>,
-) -> Option<Exclusion> {
-    if exclude.is_empty() {
-        return None;
-    }
-    let find = |folder: Option<&Path>| exclude.find(&session.format, &session.id, folder);
-    find(None).or_else(|| {
-        if exclude.folders.is_empty() {
-            return None;
-        }
-        let Some(folder) = folder() else { return Some(Exclusion::Unplaced) };
-        // A link may lead into a folder that is meant, or be the name under which it is meant.
-        find(Some(&folder)).or_else(|| find(Some(&live::real(&folder).ok()?)))
-    })
-}
-
 /// Returns the folder that an agent's list names for the session of a file; nothing, if the list cannot be read.
 pub(crate) fn listed_folder(format: &dyn Format, file: &Path) -> Option<String> {
     let list = disk::read(&format.index(file)?, disk::TEXT).ok()?;
@@ -403,20 +373,28 @@ fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
 }
 
 impl Archive {
-    /// Returns the setting that leaves out the session of a file. Where no file tells in which folder the session works, the store
-    /// may know it.
+    /// Returns the setting that excludes the session of a file. If folders are excluded and neither the file nor the store says in
+    /// which one the session works, it is excluded too: an agent may write what the user said before it writes where.
     pub(crate) fn exclusion(
         &self,
         session: &SessionName,
         format: &dyn Format,
         file: Option<&Path>,
     ) -> Option<Exclusion> {
-        let held = || {
+        let stored = || {
             let session = self.session(session).ok()??;
             self.store().card(session.key).ok()?.folder.map(PathBuf::from)
         };
-        let told = || file.and_then(|file| working_folder(format, file));
-        exclusion(&self.exclude, session, || told().or_else(held))
+        let find = |folder: Option<&Path>| self.exclude.find(&session.format, &session.id, folder);
+        find(None).or_else(|| {
+            if self.exclude.folders.is_empty() {
+                return None;
+            }
+            let folder = file.and_then(|file| working_folder(format, file)).or_else(stored);
+            let Some(folder) = folder else { return Some(Exclusion::Unplaced) };
+            // A link may lead into an excluded folder, or be the name under which it is excluded.
+            find(Some(&folder)).or_else(|| find(Some(&live::real(&folder).ok()?)))
+        })
     }
 }
 

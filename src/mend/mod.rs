@@ -35,7 +35,7 @@ use crate::{
         rebuild::rebuild_all,
     },
     disk::{self, Disk, Kernel},
-    files::sources,
+    files::{Source, sources},
     live::{self, Writable},
     model::{
         DATABASE, EntryId, LOG, LineId, MENDING, SHARED, STRAYS, SessionName, TRANSCRIPTS, WITNESS,
@@ -187,17 +187,10 @@ struct Whereabouts<'a> {
 
 impl<'a> Whereabouts<'a> {
     fn of(root: &'a Path, agents: &Agents<'a>, salvage: &Salvage) -> Self {
-        let mut files = Vec::new();
-        if salvage.wanted().next().is_some() || !salvage.wanted_files().is_empty() {
-            sources::walk(agents.folders, None, &mut |met| {
-                files.extend(met.path().map(Path::to_owned));
-            });
-        }
-        let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         let mut met: BTreeMap<SessionName, Vec<PathBuf>> = BTreeMap::new();
-        for (path, identity) in files.iter().zip(sources::identify_all(&paths)) {
-            if let Ok((_, name)) = identity {
-                met.entry(name).or_default().push(path.clone());
+        if salvage.wanted().next().is_some() || !salvage.wanted_files().is_empty() {
+            for Source { session, path, .. } in sources::sources(agents.folders, &mut |_| ()) {
+                met.entry(session).or_default().push(path);
             }
         }
         Self { root, here: agents.here, met }

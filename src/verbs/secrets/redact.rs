@@ -11,7 +11,6 @@ use crate::{
     redaction::{self, Found, Redaction},
     report::{Redacted, RedactedSession, Remaining},
     session::plan::given,
-    settings::Exclude,
     verbs::{
         OpsError,
         secrets::findings::{Search, Wanted},
@@ -118,7 +117,7 @@ pub fn follow_moved(
     if lost.is_empty() {
         return Ok(unseen);
     }
-    let mut found = files::sources(folders, &Exclude::default(), &mut |skipped| {
+    let mut found = files::sources(folders, &mut |skipped| {
         unseen.extend(matches!(skipped.why, Why::Unreadable(_)).then_some(skipped.path));
     });
     found.retain(|source| lost.contains(&source.session));
