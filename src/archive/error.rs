@@ -1,4 +1,4 @@
-//! What can go wrong between the files and the store.
+//! Errors between files and the store: [`SyncError`] and the reasons it carries.
 
 use std::{
     error::Error,
@@ -18,37 +18,37 @@ use crate::{
     wire::{Failure, jsonl::ReadError},
 };
 
-/// How many characters of a session's title an error shows.
+/// Maximum number of characters of a session's title in an error.
 const TITLE: usize = 40;
 
-/// What is wanted in vain, because there is nothing for it.
+/// What a command wanted but found nothing to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vain {
-    /// No operation is left that can be undone.
+    /// No operation can be undone.
     Undo,
-    /// No undo is left that can be taken back.
+    /// No undo can be redone.
     Redo,
     /// The session has no state to append to.
     Append,
-    /// It has none to branch from.
+    /// The session has no state to branch from.
     Branch,
-    /// It has none to put a checkpoint on.
+    /// The session has no state to put a checkpoint on.
     Checkpoint,
-    /// It has none to compact.
+    /// The session has no state to compact.
     Compact,
-    /// It has none to truncate.
+    /// The session has no state to truncate.
     Truncate,
-    /// It has none to go back to.
+    /// The session has no state to go back to.
     Reach,
-    /// It has no file, or no state of one, to catch up with.
+    /// The session has no file, or no state of one, to catch up with.
     CatchUp,
-    /// No file of the session is there to be attached.
+    /// The session has no file on this machine to attach.
     Attach,
-    /// The session follows no file of an agent.
+    /// The session follows no agent's file.
     Detach,
-    /// No file of the session was deleted.
+    /// None of the session's files was deleted.
     Restore {
-        /// The file that its agent reads, which is there.
+        /// The file that the agent reads, which exists.
         there: Option<PathBuf>,
     },
 }
@@ -75,52 +75,52 @@ impl fmt::Display for Vain {
     }
 }
 
-/// What an agent would read of a file that was to be written, so that it is not written.
+/// Why a file was not written: the agent would misread it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misread {
-    /// It has no record for what the file was to say.
+    /// The format has no record for what the change should say.
     #[error("the agent's format cannot store a compaction")]
     NoRecord,
-    /// It would resume nothing.
+    /// The agent could not resume the session.
     #[error("the change would leave the agent unable to resume the session")]
     Nothing,
-    /// It would read what was not meant.
+    /// The agent would read something other than intended.
     #[error("the agent would read a context that differs from what undertext shows")]
     Otherwise,
-    /// It would not read all that was meant.
+    /// The agent would read only part of what was intended.
     #[error("the agent would not read all the messages that should be kept")]
     Less,
-    /// It would read a result in a file that is left as it is.
+    /// The agent would read a result in an earlier file, which cannot be changed.
     #[error("one of the results is in an earlier file of the session, which cannot be changed")]
     Earlier,
 }
 
-/// Why a store or a file is not made in a place that a person named.
+/// Why a store or a file cannot be created at a path that the user named.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
-    /// It names nothing, such as `..`.
+    /// The path does not end in a name, for example `..`.
     #[error("does not end in the name of a file or folder")]
     NoName,
-    /// It has no room for a second store.
+    /// The disk has no room for a second store.
     #[error("has {free} MB free, and the repaired store needs {needed} MB beside the damaged one")]
     Full {
-        /// How many megabytes are needed.
+        /// Megabytes needed.
         needed: u64,
-        /// How many are free.
+        /// Megabytes free.
         free: u64,
     },
-    /// It is in what would be copied, or in another store.
+    /// The path is inside a store: the one to be copied, or another.
     #[error("is inside a store; name a place outside the store")]
     InStore,
-    /// It has a file of a session.
+    /// The path is an agent's session file.
     #[error("is a session file that an agent reads")]
     AgentsFile,
-    /// It holds what undertext has not made.
+    /// The folder contains files that undertext did not create.
     #[error("has files but no store; undertext creates a store only in a new or empty folder")]
     Taken,
 }
 
-/// A change that was not made, or a file that could not follow it.
+/// Why a change was not made, or why a file could not follow it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyncError {
@@ -139,7 +139,7 @@ pub enum SyncError {
         #[source]
         source: std::io::Error,
     },
-    /// The operation is safe in the store, but the live file could not follow; the next command tries again.
+    /// The operation is saved, but its live file could not be updated. The next command retries.
     #[error("operation {operation} is saved, but the session's file {path} could not be updated")]
     Behind {
         /// The operation.
@@ -150,31 +150,31 @@ pub enum SyncError {
         #[source]
         source: std::io::Error,
     },
-    /// The store has lost an operation that a live file was stamped by, so that nothing is written until a person has chosen.
+    /// The store lost an operation that stamped a live file. Nothing is written until the user decides.
     #[error("the store has lost a change that {path} still contains")]
     Ahead {
         /// The live file.
         path: PathBuf,
     },
-    /// Another program holds the lock of the store.
+    /// Another program holds the store's lock.
     #[error("another program is changing the store at {path} (waited {} s): {}", .limit.as_secs(), words(.holder.as_ref()))]
     Held {
         /// The store's folder.
         path: PathBuf,
-        /// Who that is, where the system tells.
+        /// The process, if the system reports it.
         holder: Option<Holder>,
-        /// How long it was waited for.
+        /// How long this program waited.
         limit: Duration,
     },
-    /// Another program watches for the archive.
+    /// Another program is watching this archive.
     #[error("another program is already running `watch` for the store at {path}: {}", words(.holder.as_ref()))]
     Watched {
         /// The store's folder.
         path: PathBuf,
-        /// Who that is, where the system tells.
+        /// The process, if the system reports it.
         holder: Option<Holder>,
     },
-    /// A session's file is not written, wherever a store says that it is.
+    /// The session's file must not be written, whatever the store says about its place.
     #[error("cannot write to {path}: {why}")]
     Denied {
         /// The session's id.
@@ -184,7 +184,7 @@ pub enum SyncError {
         /// Why.
         why: Denied,
     },
-    /// A session and its agent's file could not be brought to agree, so that the session is not changed.
+    /// A session and its agent's file could not be reconciled, so the session was not changed.
     #[error("cannot sync session {session} with its file")]
     Uncaught {
         /// The session's id.
@@ -195,60 +195,60 @@ pub enum SyncError {
         #[source]
         why: Box<SyncError>,
     },
-    /// A store belongs to another user than the one who would change it.
+    /// The store belongs to another user.
     #[error("{path} belongs to {owner}, and only {owner} may change it")]
     Foreign {
-        /// The store's folder, or the one in which it would be made.
+        /// The store's folder, or the folder in which it would be created.
         path: PathBuf,
-        /// The user.
+        /// The owner.
         owner: String,
     },
-    /// A process has the session of an agent's file open, and would not see new lines in the file.
+    /// A process has the session open and would not see new lines in its file.
     #[error("{}", in_use(session, .title.as_deref(), .holders))]
     Loaded {
         /// The agent's file.
         path: PathBuf,
-        /// The session, as short as it can be typed.
+        /// The session, as the shortest prefix the user can type.
         session: String,
         /// The session's title.
         title: Option<String>,
-        /// Who has it open; nobody whom the system shows, if there is none.
+        /// Who has it open; empty if the system does not show who.
         holders: Vec<crate::live::Holder>,
-        /// Whether no caller may insist: the agent would write again what is taken out.
+        /// True if `--force` does not help: the agent would write the redacted text again.
         is_final: bool,
     },
-    /// A session goes on in another file than the one by which it was named.
+    /// The session continues in another file than the one the user named.
     #[error("nothing was changed: session {session} continues in {live}, not in {path}")]
     Another {
-        /// The file that was named.
+        /// The named file.
         path: PathBuf,
         /// The session's id.
         session: String,
         /// Its live file.
         live: PathBuf,
     },
-    /// The agent goes on in another file of the session, and would not see new lines in this one.
+    /// The agent continues the session in another file and would not see new lines in this one.
     #[error("the agent no longer reads {path}: the session continues in {by}")]
     Left {
         /// The file.
         path: PathBuf,
-        /// The one that the agent reads.
+        /// The file that the agent reads.
         by: PathBuf,
     },
-    /// The change would take a history from the agent that cannot be read here.
+    /// The change would hide history from the agent that undertext cannot read.
     #[error(
         "nothing was changed: {0}, so undertext cannot read that history, and the change would hide it from the agent"
     )]
     Unread(Elsewhere),
-    /// The agent would not take the session, because its list of folders lacks one.
+    /// The agent would not accept the session, because its list of folders lacks one.
     #[error("{index}: {why}")]
     Unlisted {
         /// The list.
         index: PathBuf,
-        /// Why the agent would not take the session.
+        /// Why the agent would not accept the session.
         why: String,
     },
-    /// The agent would not resume where it is to be brought.
+    /// The agent would not resume at the requested position.
     #[error("cannot write that state to {path}: {why}")]
     OutOfReach {
         /// The agent's file.
@@ -256,21 +256,21 @@ pub enum SyncError {
         /// Why.
         why: String,
     },
-    /// A record that cannot be appended.
+    /// A record cannot be appended.
     #[error("{}{why}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
     Invalid {
-        /// On which line it is, from 1.
+        /// Its line number, from 1.
         line: Option<usize>,
         /// Why.
         why: String,
     },
-    /// There is nothing for what is wanted.
+    /// There is nothing to work on.
     #[error("there is nothing to {0}")]
     Nothing(Vain),
-    /// A file holds no session that is known.
+    /// The file is not a session in a known format.
     #[error("{0} is not a session in a known format")]
     NoFormat(PathBuf),
-    /// A file is of an agent whose files are not read yet.
+    /// The file belongs to an agent that undertext does not read yet.
     #[error("{path} belongs to {agent}, whose files undertext does not read yet")]
     UnreadAgent {
         /// The file.
@@ -278,7 +278,7 @@ pub enum SyncError {
         /// The agent.
         agent: &'static str,
     },
-    /// The user's settings leave the session of a file out.
+    /// The user's settings exclude the file's session.
     #[error("{path} was not imported: your settings exclude it ({by})")]
     Excluded {
         /// The file.
@@ -286,7 +286,7 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
-    /// The user's settings leave the session out whose file would be written.
+    /// The user's settings exclude the session whose file would be written.
     #[error(
         "session {session} was not changed: your settings exclude it ({by}), so undertext neither reads nor writes {path}"
     )]
@@ -298,25 +298,25 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
-    /// A redaction was cut short, and cannot be carried out now.
+    /// An interrupted redaction cannot be finished now.
     #[error("an interrupted redaction cannot be finished now")]
     Unredacted(#[source] Box<SyncError>),
-    /// A file could not be read as lines.
+    /// The file could not be split into lines.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// No agent keeps the session, so that no file of an agent can be its live file.
+    /// Undertext created this session, so an agent's file cannot be its live file.
     #[error("this session was created by undertext, so only {0} can be its file")]
     Own(PathBuf),
-    /// A file is compressed: its agent unpacks it before it writes to it.
+    /// The file is compressed. Its agent unpacks it before writing to it.
     #[error("{0} is compressed, so undertext cannot keep the session in sync with it")]
     Compressed(PathBuf),
-    /// A checkpoint with another note is already there.
+    /// This place already has a checkpoint with another note.
     #[error("this place already has checkpoint {0}, and a checkpoint's note cannot be changed")]
     Marked(CheckpointNumber),
-    /// The agent would read something else than what the change was to say to it.
+    /// The agent would misread the changed file.
     #[error("nothing was changed: {0}")]
     Misread(Misread),
-    /// Entries of a session that what was taken out distinguished would get the same id.
+    /// Redaction would give two entries of a session the same id.
     #[error(
         "nothing was redacted: two entries of session {session} would become identical, but each needs its own id"
     )]
@@ -324,7 +324,7 @@ pub enum SyncError {
         /// The session's id.
         session: String,
     },
-    /// A store or a file is not made there.
+    /// A store or a file cannot be created at this path.
     #[error("cannot use {path}: it {why}")]
     NoPlace {
         /// The place.
@@ -334,12 +334,10 @@ pub enum SyncError {
     },
 }
 
-/// Returns who holds a lock, in words.
 fn words(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "the system does not say which one".to_owned(), ToString::to_string)
 }
 
-/// Says who has a session open.
 fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -> String {
     let title = title.and_then(|title| title.lines().next()).unwrap_or_default();
     let mut short: String = title.chars().take(TITLE).collect();
@@ -358,18 +356,18 @@ fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -
 }
 
 impl SyncError {
-    /// Makes a [`SyncError::Io`] of a failure of the file system at a path.
+    /// Returns a function that wraps an I/O error at this path in [`SyncError::Io`].
     pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// Returns whether something that the store holds of a session is damaged, or contradicts what would come to it: others are
-    /// not concerned.
+    /// Returns true if one session's data in the store is damaged or contradicts what would be added to it. Other sessions are
+    /// not affected.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store(StoreError::Corrupt { .. } | StoreError::Refused(_)))
     }
 
-    /// Returns the error and its causes in one line; what a session could not catch up for says which it is by itself.
+    /// Returns the error and its causes in one line. For [`SyncError::Uncaught`] the cause alone is enough.
     pub(crate) fn in_full(&self) -> String {
         let error = if let Self::Uncaught { why, .. } = self { why } else { self };
         let mut told = error.to_string();
@@ -383,7 +381,7 @@ impl SyncError {
         told
     }
 
-    /// Returns whether the file of one session cannot be read or written, or not now.
+    /// Returns true if the error concerns one session's file, which cannot be read or written, or not now.
     pub(crate) fn is_of_a_file(&self) -> bool {
         matches!(
             self,
@@ -396,7 +394,7 @@ impl SyncError {
         )
     }
 
-    /// Says why a file may not be written.
+    /// Returns the error for a file that must not be written.
     pub(crate) fn denied(session: &SessionName, path: &Path, why: Denied) -> Self {
         let path = path.to_owned();
         match why {

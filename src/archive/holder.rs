@@ -1,18 +1,18 @@
-//! Who holds a lock, as far as the system tells.
+//! Finds the process that holds a lock, where the system reports it.
 
 use std::{fmt, fs, os::unix::fs::MetadataExt, path::Path};
 
 use crate::live;
 
-/// How many times the list of locks is read before nobody is named.
+/// How many times to read the list of locks before giving up.
 const LOOKS: u32 = 5;
 
 /// A process that holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// Its command line, if that can be read.
+    /// Command line; empty if it cannot be read.
     pub command: String,
 }
 
@@ -25,17 +25,17 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Returns who holds the lock of a file, where the system tells.
+/// Returns the process that holds a file's lock, where the system reports it.
 pub(crate) fn holder(path: &Path) -> Option<Holder> {
     let inode = fs::metadata(path).ok()?.ino();
-    // The kernel returns the list in pieces, and can skip entries while others come and go.
+    // The kernel returns the list in pieces and can skip entries while others come and go.
     let pid = (0..LOOKS).find_map(|_| live::flocks().get(&inode).copied())?;
     let command = made_up(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = command.split('\0').filter(|word| !word.is_empty());
     Some(Holder { pid, command: words.collect::<Vec<_>>().join(" ").chars().take(80).collect() })
 }
 
-/// Reads what the system tells as if it were a file.
+/// Reads a virtual file.
 #[expect(clippy::disallowed_methods, reason = "what the system makes up is no file of others")]
 fn made_up(path: &str) -> Option<String> {
     let bytes = fs::read(path).ok()?;

@@ -1,6 +1,6 @@
-//! What sessions share next to their files, as an archive has met it: folders of a project, and lists with lines of many sessions.
+//! A cache of what sessions share next to their files: project folders, and lists with lines of many sessions.
 //!
-//! Invariant: a list is read once as long as it does not change.
+//! Invariant: a list is not read again while it is unchanged.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,9 @@ use crate::{
     wire::Format,
 };
 
-/// What was met.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// The session that looks at each folder, for all that share it.
+    /// The session that reads each shared folder on behalf of all that share it.
     owners: BTreeMap<PathBuf, String>,
     list: Option<List>,
 }
@@ -29,12 +28,12 @@ struct List {
 }
 
 impl Shared {
-    /// Returns true for the first session only that looks at a folder.
+    /// Returns true only for the first session that asks about a folder.
     pub(crate) fn is_first(&mut self, folder: &Path, session: &str) -> bool {
         self.owners.entry(folder.to_owned()).or_insert_with(|| session.to_owned()) == session
     }
 
-    /// Returns the whole lines of a session in a list of this length at most.
+    /// Returns a session's complete lines from a list that is at most `longest` bytes long.
     pub(crate) fn lines(
         &mut self,
         path: &Path,

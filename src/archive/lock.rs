@@ -1,4 +1,5 @@
-//! The lock of an archive: one program at a time changes it. Who waits is told for whom, and waits for a while only.
+//! The lock of an archive: only one program changes it at a time. A waiting program reports which process it waits for, and gives
+//! up after a limit.
 
 use std::{
     ffi::OsStr,
@@ -25,28 +26,28 @@ use crate::{
     model::{LOCK, WATCHED},
 };
 
-/// How long a program waits before it is told for whom.
+/// How long a program waits before it reports that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Is told who holds the lock, where the system tells.
+/// Called with the process that holds the lock, where the system reports it.
 pub type Told = Box<dyn Fn(Option<&Holder>) + Send>;
 
-/// How long a change waits for another program, and who is told that it waits.
+/// How long a change waits for another program, and whom to notify.
 pub struct Waiting {
-    /// How long.
+    /// How long to wait.
     pub limit: Duration,
-    /// Is told once, after a second.
+    /// Called once, after one second of waiting.
     pub told: Told,
 }
 
 impl Default for Waiting {
-    /// Waits for half a minute, and tells nobody.
+    /// Waits up to 30 seconds and notifies nobody.
     fn default() -> Self {
         Self { limit: Duration::from_secs(30), told: Box::new(|_| ()) }
     }
 }
 
-/// Waits until no other program changes the archive in a folder, and keeps the others out while the answer lives.
+/// Waits for the archive's lock. It is held until the returned file is dropped.
 pub(crate) fn lock(
     disk: &Arc<dyn Disk>,
     root: &Path,
@@ -56,7 +57,7 @@ pub(crate) fn lock(
     wait(root, waiting, move |waits| disk.lock(&path, waits))
 }
 
-/// Locks a folder that may hold no archive, and makes nothing there.
+/// Locks a folder if it contains a lock file; creates nothing.
 pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<File>, SyncError> {
     let path = root.join(LOCK);
     let taken = wait(root, waiting, move |waits| {
@@ -76,7 +77,7 @@ pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<Fil
     }
 }
 
-/// Waits for the lock of an archive, which `take` takes: at once or not at all, or once it is free.
+/// Waits for an archive's lock. `take(false)` tries once, `take(true)` blocks until the lock is free.
 fn wait(
     root: &Path,
     waiting: &Waiting,
@@ -87,7 +88,8 @@ fn wait(
     if let Some(file) = take(false).map_err(io)? {
         return Ok(file);
     }
-    // The kernel wakes those who wait in their order. One that waits too long is left to wait for nothing.
+    // A blocking call, so that the kernel wakes waiters in order. After a timeout the thread keeps waiting and nobody uses its
+    // result.
     let (send, receive) = mpsc::channel();
     let waiter = thread::Builder::new().spawn(move || drop(send.send(take(true))));
     waiter.map_err(io)?;
@@ -106,8 +108,8 @@ fn wait(
     }
 }
 
-/// Keeps other programs from watching for the archive in a folder while the answer lives, which is what did so before if that
-/// still is there.
+/// Takes the watch lock of the archive in a folder; it is held until the returned file is dropped. Returns `before`, an earlier
+/// watch lock, if it still is the file in the folder.
 pub(crate) fn watch_alone(
     disk: &Arc<dyn Disk>,
     root: &Path,
@@ -125,7 +127,7 @@ pub(crate) fn watch_alone(
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
 }
 
-/// Returns whether a name in a store's folder is that of a file whose lock programs hold.
+/// Returns true if this is the name of a lock file in a store's folder.
 pub(crate) fn is_lock(name: &OsStr) -> bool {
     name == LOCK || name == WATCHED
 }

@@ -1,4 +1,8 @@
-//! The archive: a store with its live files, and the parts of the machine that its changes see.
+//! The archive: a store together with its live files, and everything its changes need from the machine (clock, time zone,
+//! randomness, disk, lock).
+//!
+//! Invariants: the library never reads the clock, the time zone or a random source except through [`Ambient`]. Opening for
+//! reading never creates a store. A store that is refused gets no new file and no new folder.
 
 pub(crate) mod error;
 pub(crate) mod holder;
@@ -46,7 +50,7 @@ use crate::{
     store::{Access, Fault, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
 };
 
-/// Opens the database in a store's folder; a store that is not there is named by the folder, as it was asked for.
+/// Opens the database in a store's folder. If it does not exist, the error names the folder, as the user typed it.
 pub(crate) fn database(root: &Path, access: Access) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(&root.join(DATABASE), access).map_err(|error| match error {
         StoreError::Absent { .. } => StoreError::Absent { path: root.to_owned() },
@@ -54,23 +58,23 @@ pub(crate) fn database(root: &Path, access: Access) -> Result<SqliteStore, Store
     })
 }
 
-/// Clock, time zone and chance, which the library never reads by itself.
+/// Clock, time zone and randomness. The library reads them only through this trait.
 pub trait Ambient: Send {
     /// Returns the time.
     fn now(&mut self) -> Timestamp;
-    /// Returns how far local time is from UTC at a time: an agent names some of its files by it. Unless it is known, it is UTC.
+    /// Returns the local offset from UTC at a time; some agents put local time into file names. UTC if unknown.
     fn offset(&mut self, _at: Timestamp) -> FixedOffset {
         Utc.fix()
     }
     /// Returns a fresh random id.
     fn uuid(&mut self) -> Uuid;
-    /// Returns the salt of words that a person gave.
+    /// Returns a salt for hashing words that a person entered.
     fn salt(&mut self) -> [u8; 16] {
         self.uuid().into_bytes()
     }
 }
 
-/// The clock, the time zone and the chance of the machine.
+/// The machine's own clock, time zone and random source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine;
 
@@ -89,17 +93,17 @@ impl Ambient for Machine {
     }
 }
 
-/// Where paths of files belong: an account on a computer, and its home folder.
+/// The account on a computer that file paths refer to, and its home folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
-    /// The number that was drawn for this account on this computer.
+    /// A random number, drawn once for this account on this computer.
     pub machine: MachineId,
-    /// The home folder: paths below it are kept relative to it.
+    /// The home folder. Paths inside it are stored relative to it.
     pub home: Option<PathBuf>,
 }
 
 impl Here {
-    /// Returns the place of a file as the store keeps it.
+    /// Returns a file's place, as the store writes it.
     fn place_of(&self, path: &Path) -> model::Place {
         let below = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
         match below {
@@ -108,7 +112,7 @@ impl Here {
         }
     }
 
-    /// Returns where a file of a session is, if that is here; `root` is the store's folder.
+    /// Returns the path of a session's file, or nothing if it is on another computer or account; `root` is the store's folder.
     pub(crate) fn path_of(&self, root: Option<&Path>, place: &model::Place) -> Option<PathBuf> {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         match place {
@@ -122,7 +126,7 @@ impl Here {
     }
 }
 
-/// Where the files of an archive lie, for a thread that reads them.
+/// What a thread needs to resolve the places of an archive's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     here: Here,
@@ -130,20 +134,20 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns where a file of a session is, if that is here.
+    /// Returns the path of a session's file, or nothing if it is on another computer or account.
     pub(crate) fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
         self.here.path_of(self.root.as_deref(), place)
     }
 }
 
-/// How changes treat a file of an agent.
+/// How changes write an agent's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// Write it even if a process may have its session open.
     pub force: bool,
-    /// Set it aside and write a new one even where appending would do.
+    /// Set the file aside and write a successor, even where appending would be enough.
     pub rotate: bool,
-    /// The folder in which the session may work, for an agent that lists them.
+    /// The folder in which the session may work, for agents that keep a list of folders.
     pub folder: Option<String>,
 }
 
@@ -158,25 +162,27 @@ pub struct Archive {
     pub(crate) writable: Writable,
     pub(crate) exclude: Exclude,
     pub(crate) waiting: Waiting,
-    /// The lock, as long as anything here holds it.
+    /// The lock, while anything in this archive holds it.
     held: RefCell<Weak<File>>,
-    /// What sessions share next to their files.
+    /// Folders and lists that several sessions share.
     pub(crate) shared: RefCell<Shared>,
-    /// Whether changes are only laid over the store, and no file is written.
+    /// True if changes are only layered over the store and no file is written.
     pub(crate) is_preview: bool,
     /// Why the store's last changes cannot be read, if they cannot.
     torn: Option<Fault>,
-    /// How far the store had come, and how far it has, if it lost changes.
+    /// How many operations the store once had and how many it has now, if it lost some.
     forgotten: Option<(u64, u64)>,
 }
 
 impl Archive {
-    /// Opens the archive in a folder; unless the access is only to read, makes its missing folders and files, private.
+    /// Opens the archive in a folder. Unless access is read-only, creates missing folders and files, readable only by their
+    /// owner.
     pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, SyncError> {
         Self::open_telling(root, access, ambient, &mut |_, _| ())
     }
 
-    /// Does the same, and tells how many sessions have come, and of how many, where rows that an older version left are made again.
+    /// Like [`open`](Self::open). If derived rows of an older version are rebuilt, reports progress: sessions done, sessions in
+    /// total.
     pub fn open_telling(
         root: &Path,
         access: Access,
@@ -196,15 +202,15 @@ impl Archive {
             owner::check_place(root)?;
             make(root)?;
         }
-        // Links are followed once, so that they cannot lead elsewhere between two steps.
+        // Resolve links once, so that they cannot change target between two steps.
         let root = match fs::canonicalize(root) {
             Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
             other => other.map_err(SyncError::at(root))?,
         };
         let mut store = database(&root, access)?;
-        // What else cannot be read fails where it is asked for.
+        // Any other damage is reported when something reads the damaged part.
         let torn = store.leave_torn().ok().flatten();
-        // A writer of a store that lost changes is refused above.
+        // Opening for writing has already failed if the store lost changes.
         let forgotten =
             if access == Access::Read { store.forgotten().ok().flatten() } else { None };
         // A refused store gets nothing new, not even a folder.
@@ -220,7 +226,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Makes an archive over any store, without live files.
+    /// Creates an archive over any store, without live files.
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
@@ -245,7 +251,7 @@ impl Archive {
         }
     }
 
-    /// Opens the archive once more, to read it as it is now; nothing if it is in memory alone.
+    /// Opens the archive again for reading, in its current state; nothing if it is only in memory.
     pub(crate) fn reopened(&self) -> Result<Option<Self>, SyncError> {
         let Some(root) = &self.root else { return Ok(None) };
         let opened = Self::open(root, Access::Read, Box::new(Machine))?;
@@ -253,8 +259,7 @@ impl Archive {
         Ok(Some(Self { here, writable, exclude: self.exclude.clone(), ..opened }))
     }
 
-    /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
-    /// the value.
+    /// Turns the archive into a preview: its changes stay in memory, no file is written, and dropping the value discards them.
     pub fn preview(self) -> Result<Self, SyncError> {
         if self.is_preview {
             return Ok(self);
@@ -263,42 +268,42 @@ impl Archive {
         Ok(Self { store, disk: Arc::new(Paper), is_preview: true, ..self })
     }
 
-    /// Makes an archive that lasts as long as its value.
+    /// Creates an archive in memory. It is discarded with the value.
     pub fn in_memory(ambient: Box<dyn Ambient>) -> Self {
         Self::over(Box::new(MemoryStore::new()), ambient)
     }
 
-    /// Sets how changes treat files of agents from now on.
+    /// Sets how changes write agents' files.
     pub fn set_manner(&mut self, manner: Manner) {
         self.manner = manner;
     }
 
-    /// Sets the disk through which files are changed from now on; until then it is the disk of this machine.
+    /// Sets the disk through which files are changed. The default is this machine's disk.
     pub fn set_disk(&mut self, disk: Arc<dyn Disk>) {
         self.disk = disk;
     }
 
-    /// Returns the computer and the account in which paths are met.
+    /// Returns the computer and the account that paths refer to.
     pub(crate) fn here(&self) -> &Here {
         &self.here
     }
 
-    /// Sets the computer and the account in which paths are met from now on.
+    /// Sets the computer and the account that paths refer to.
     pub fn set_here(&mut self, here: Here) {
         self.here = here;
     }
 
-    /// Sets which files of agents may be written from now on; until then only the store's own transcripts are.
+    /// Sets which agents' files may be written. By default only the store's own transcripts may be.
     pub fn set_writable(&mut self, writable: Writable) {
         self.writable = writable;
     }
 
-    /// Sets which sessions are left out from now on; until then none is.
+    /// Sets which sessions are excluded. By default none is.
     pub fn set_exclude(&mut self, exclude: Exclude) {
         self.exclude = exclude;
     }
 
-    /// Sets how long changes wait for another program from now on.
+    /// Sets how long changes wait for another program.
     pub fn set_waiting(&mut self, waiting: Waiting) {
         self.waiting = waiting;
     }
@@ -308,39 +313,41 @@ impl Archive {
         self.store.as_ref()
     }
 
-    /// Returns whether changes are only looked at.
+    /// Returns true for a preview.
     pub fn is_preview(&self) -> bool {
         self.is_preview
     }
 
-    /// Returns why the store's last changes cannot be read, if they cannot: what it held before them is what is read.
+    /// Returns why the store's last changes cannot be read, if they cannot. Reads then show the store as it was before those
+    /// changes.
     pub fn torn(&self) -> Option<&Fault> {
         self.torn.as_ref()
     }
 
-    /// Returns how far the store had come, and how far it has, if it lost changes; a change of it is refused.
+    /// Returns how many operations the store once had and how many it has now, if it lost some. Changes to such a store are
+    /// refused.
     pub fn forgotten(&self) -> Option<(u64, u64)> {
         self.forgotten
     }
 
-    /// Returns the folder, if there is one.
+    /// Returns the store's folder, if it has one.
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// Returns the sessions, the newest first, each with its card.
+    /// Returns the sessions with their cards, newest first.
     pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<crate::store::Listed>, SyncError> {
         Ok(self.store.sessions(filter)?)
     }
 
-    /// Returns all sessions, whether lists show them or not.
+    /// Returns all sessions, including those hidden from lists.
     pub fn every(&self) -> Result<Vec<Session>, SyncError> {
         let known =
             self.store.names()?.into_iter().map(|(key, name)| Session::from_store(key, name));
         Ok(known.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the session of a name.
+    /// Returns the session with this name.
     pub fn session(&self, name: &SessionName) -> Result<Option<Session>, SyncError> {
         Ok(Session::find(self.store.as_ref(), name)?)
     }
@@ -361,7 +368,7 @@ impl Archive {
         self.ambient.borrow_mut().salt()
     }
 
-    /// Takes the lock, whatever another program has left half-done.
+    /// Takes the lock without first finishing what an interrupted program left half-done.
     pub(crate) fn lock_alone(&self) -> Result<Option<Arc<File>>, SyncError> {
         let Some(root) = self.root.as_ref().filter(|_| !self.is_preview) else { return Ok(None) };
         let lock = Arc::new(lock::lock(&self.disk, root, &self.waiting)?);
@@ -369,35 +376,35 @@ impl Archive {
         Ok(Some(lock))
     }
 
-    /// Returns the lock, if this archive holds it already: what is done of several steps holds it all the time.
+    /// Returns the lock if this archive already holds it, so that a command of several steps holds one lock throughout.
     pub(crate) fn held_lock(&self) -> Option<Arc<File>> {
         self.held.borrow().upgrade()
     }
 
-    /// Keeps other programs from watching for this archive while the answer lives: what did so before, unless it belongs to a
-    /// store that no longer exists.
+    /// Takes the watch lock, which keeps other programs from watching this archive until it is dropped. Returns `before`, an
+    /// earlier watch lock, unless it belongs to a store that no longer exists.
     pub fn watch_alone(&self, before: Option<File>) -> Result<Option<File>, SyncError> {
         let alone = |root: &PathBuf| lock::watch_alone(&self.disk, root, before);
         self.root.as_ref().map(alone).transpose()
     }
 
-    /// Returns where a file is as the store keeps it.
+    /// Returns a file's place, as the store writes it.
     pub fn place_of(&self, path: &Path) -> model::Place {
         self.here.place_of(path)
     }
 
-    /// Returns where a file is below the store's folder.
+    /// Returns the place of a file in the store's folder.
     pub(crate) fn place_in(&self, path: &Path) -> model::Place {
         let below = self.root.as_deref().and_then(|root| path.strip_prefix(root).ok());
         model::Place::Store(below.unwrap_or(path).as_os_str().as_bytes().to_vec())
     }
 
-    /// Returns where a file of a session is, if that is on this computer and in this account.
+    /// Returns the path of a session's file, or nothing if it is on another computer or account.
     pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
         self.here.path_of(self.root.as_deref(), place)
     }
 
-    /// Returns where its files lie.
+    /// Returns what a thread needs to resolve the places of this archive's files.
     pub(crate) fn places(&self) -> Places {
         Places { here: self.here.clone(), root: self.root.clone() }
     }

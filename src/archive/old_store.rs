@@ -1,4 +1,4 @@
-//! Stores that are in use no more: damaged ones that a repair has replaced, and what a repair that was cut short left.
+//! Stores no longer in use: damaged ones that a repair replaced, and leftovers of an interrupted repair.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::model::{DATABASE, MENDING, WITNESS, is_damaged_folder};
 
-/// Returns the folders in which damaged stores are kept, and what a mending that was cut short made of one.
+/// Returns the folders with damaged stores that a repair replaced, and the folder that an interrupted repair left unfinished.
 pub(crate) fn set_aside(root: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(root)?.collect::<io::Result<Vec<_>>>()?.into_iter();
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
@@ -22,7 +22,7 @@ pub(crate) fn set_aside(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a store that is in no use: its witness first, for one that is left alone of a fresh store is that of one which took its place.
+/// Removes an unused store. Its witness goes first: a witness left without a database would look like that of the store in use.
 pub(crate) fn clear(mending: &Path) -> io::Result<()> {
     remove_file(&mending.join(WITNESS))?;
     remove(mending)

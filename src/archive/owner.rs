@@ -1,4 +1,4 @@
-//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it, and is in
+//! Ownership of stores: only the owner changes a store, so `sudo` cannot put files of another user into it; and a new store gets
 //! a folder of its own.
 
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
@@ -9,7 +9,7 @@ use crate::{
     model::{BESIDE, DATABASE, WITNESS, is_own},
 };
 
-/// Refuses to change a store that belongs to another user, and to make one where only that user should.
+/// Refuses to change a store that belongs to another user. Refuses root if the nearest existing folder belongs to another user.
 pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
     let own = rustix::process::geteuid().as_raw();
     let foreign = |path: &Path, owner: u32| {
@@ -36,7 +36,6 @@ pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
     }
 }
 
-/// Returns the name of a user.
 fn name_of(user: u32) -> String {
     let all = disk::read(Path::new("/etc/passwd"), disk::TEXT).unwrap_or_default();
     let all = String::from_utf8_lossy(&all);
@@ -48,13 +47,13 @@ fn name_of(user: u32) -> String {
     name.unwrap_or_else(|| format!("user {user}"))
 }
 
-/// Returns whether a folder holds what undertext has not made, as far as it can be listed.
+/// Returns true if a folder contains files that undertext did not create, as far as it can be listed.
 pub(crate) fn has_others(folder: &Path) -> bool {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|one| one.file_name());
     names.into_iter().any(|name| !is_own(&name) && BESIDE.iter().all(|one| name != *one))
 }
 
-/// Refuses to make a store among what is not undertext's own: a folder that was named by mistake is left alone.
+/// Refuses to create a store among other files, to protect a folder that was named by mistake.
 pub(crate) fn check_place(root: &Path) -> Result<(), SyncError> {
     let is_there = |name: &&str| fs::symlink_metadata(root.join(name)).is_ok();
     if [DATABASE, WITNESS].iter().any(is_there) || !has_others(root) {

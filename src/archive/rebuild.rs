@@ -1,4 +1,4 @@
-//! Rebuilding: the derived rows of a session that differ from those that its facts and bytes give are replaced.
+//! Rebuilds derived rows: computes them from facts and bytes, and replaces those that differ.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
     store::Store,
 };
 
-/// Computes the derived rows of a session again and replaces those that are not equal; the caller holds the lock.
+/// Recomputes a session's derived rows and replaces them if they differ. The caller holds the lock.
 pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, SyncError> {
     let derived = rows::derived(store, session)?;
     let equal = rows::holds(store, session, &derived)? == Some(true);
@@ -19,7 +19,7 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
         writing.derive(session.key, &derived)?;
         writing.commit()?;
     }
-    // People compare two stores by it; no program reads it back.
+    // For people who compare two stores; no program reads it back.
     let mut digest = blake3::Hasher::new();
     let _always = write!(digest, "{derived:?}");
     Ok(Rebuilt {
@@ -30,8 +30,8 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
     })
 }
 
-/// Rebuilds the derived rows of all sessions, such as those that an older version of the program has left; tells how many of
-/// them were rebuilt.
+/// Rebuilds the derived rows of all sessions, for example those written by an older version. Reports progress: sessions done,
+/// sessions in total.
 pub(crate) fn rebuild_all(
     store: &dyn Store,
     told: &mut dyn FnMut(u64, u64),
@@ -40,7 +40,7 @@ pub(crate) fn rebuild_all(
     let all = names.len() as u64;
     for (done, (key, name)) in (0..).zip(names) {
         told(done, all);
-        // A session that a newer version has taken in stays as that version made it.
+        // Leave alone a session that a newer version imported.
         if let Ok(session) = Session::from_store(key, name) {
             rebuild(store, &session)?;
         }
@@ -48,7 +48,7 @@ pub(crate) fn rebuild_all(
     freshen(store)
 }
 
-/// Says that the derived rows of all sessions are made again, and sums them up.
+/// Marks the derived rows of all sessions as current and updates their totals.
 pub(crate) fn freshen(store: &dyn Store) -> Result<(), SyncError> {
     let mut writing = store.begin()?;
     writing.freshened()?;

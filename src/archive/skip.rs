@@ -1,4 +1,4 @@
-//! Files and folders that an import passes over, each with the reason, and why a session could not be imported.
+//! Files and folders that an import skips, each with the reason; and why a session could not be imported.
 
 use std::{
     error::Error,
@@ -11,66 +11,66 @@ use crate::{
     store::StoreError, wire::jsonl::ReadError,
 };
 
-/// How many files and folders are met at most: a folder is somebody's, and may hold any number.
+/// Maximum number of files and folders to look at: a folder from outside may contain any number.
 pub(crate) const MOST: usize = 1_000_000;
 
-/// A file or a folder that was left out.
+/// A skipped file or folder.
 #[derive(Debug)]
 pub struct Skipped {
     /// Where it is.
     pub path: PathBuf,
     /// Why.
     pub why: Why,
-    /// Whether it was asked for by name, not met in a folder.
+    /// True if the user named it; false if it was found in a folder.
     pub asked: bool,
 }
 
-/// Why a file or a folder is left out.
+/// Why a file or folder is skipped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Why {
-    /// The system does not let it be read.
+    /// The system refuses to read it.
     #[error("cannot read it: {0}")]
     Unreadable(#[from] io::Error),
     /// It is a device, a pipe or a socket.
     #[error("it is neither a file nor a folder")]
     Special,
-    /// It was met before, under another name.
+    /// It was already found under another name.
     #[error("it was already read under another name")]
     Twice,
-    /// It is a link in a folder.
+    /// It is a link found in a folder.
     #[error("it is a link, and links are not followed; name the target instead")]
     Link,
-    /// It is where the system shows itself as files.
+    /// It is in a virtual file system, such as `/proc`.
     #[error("it is in a virtual file system (such as /proc)")]
     MadeUp,
-    /// Too many files and folders were met: the rest is not looked at.
+    /// Too many files and folders were found; the rest was not looked at.
     #[error("more than {MOST} files and folders were found; name a smaller folder")]
     TooMany,
-    /// It was set aside by a command, which keeps its content.
+    /// A command set it aside, and this store has its content.
     #[error("an earlier change renamed and replaced this file, and the store has its content")]
     Aside,
-    /// It was set aside by a command on another store, and may have what its session lacks.
+    /// A command on another store set it aside, and this store may lack its content.
     #[error(
         "an earlier change renamed and replaced this file, and this store lacks its content; name the file to import it"
     )]
     Unheld,
-    /// It is the store's own.
+    /// It is one of the store's own files.
     #[error("it is one of the store's own files")]
     Store,
-    /// It is next to a session and holds none.
+    /// An agent keeps it next to a session, and it contains no session.
     #[error("{0} keeps it next to a session; undertext leaves it alone")]
     Beside(&'static str),
-    /// It is of an agent whose files are not read yet.
+    /// It belongs to an agent that undertext does not read yet.
     #[error("it is a file of {0}, which undertext does not read yet")]
     Unread(&'static str),
-    /// It holds no session that is known.
+    /// It is not a session in a known format.
     #[error("it is not a session in a known format")]
     NoFormat,
-    /// It held a session that the store holds, and holds none any more.
+    /// It used to contain a session that the store has, and no longer does.
     #[error("it no longer contains a session; its old content is kept as session {}", .0.id)]
     Emptied(SessionName),
-    /// The user's settings leave its session out.
+    /// The user's settings exclude its session.
     #[error("your settings exclude it: {by}")]
     Excluded {
         /// The session.
@@ -78,13 +78,13 @@ pub enum Why {
         /// The setting.
         by: Exclusion,
     },
-    /// Its session has a live file that may not be written, or is damaged.
+    /// Its session is damaged, or has a live file that must not be written.
     #[error("its session cannot be changed: {}", .0.in_full())]
     Denied(Box<SyncError>),
-    /// Another file of its session is left out for a reason that holds for it too.
+    /// Another file of its session is skipped, for a reason that applies to the whole session.
     #[error("another file of the same session cannot be imported")]
     Along,
-    /// It cannot be read as lines.
+    /// It cannot be split into lines.
     #[error(transparent)]
     Lines(ReadError),
 }
@@ -99,12 +99,12 @@ impl From<ReadError> for Why {
 }
 
 impl Why {
-    /// Returns whether the store is damaged there.
+    /// Returns true if the reason is damage in the store.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Denied(error) if error.is_damage())
     }
 
-    /// Returns the number of the system's error, if it is one.
+    /// Returns the system's error number, if there is one.
     pub(crate) fn os_error(&self) -> Option<i32> {
         let mut cause: &dyn Error = self;
         if let Self::Denied(error) = self {
@@ -118,7 +118,7 @@ impl Why {
         }
     }
 
-    /// Returns its name, for programs.
+    /// Returns the name used in JSON output.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",
@@ -140,7 +140,7 @@ impl Why {
         }
     }
 
-    /// Returns the error of a verb that needed the file.
+    /// Returns the error for a command that needed this file.
     pub(crate) fn of(self, path: &Path) -> SyncError {
         let path = path.to_owned();
         match self {
@@ -154,11 +154,11 @@ impl Why {
     }
 }
 
-/// Why a session could not be taken in.
+/// Why a session could not be imported.
 pub(crate) enum Failed {
-    /// One of its files cannot be read.
+    /// The file with this index cannot be read.
     File(usize, Why),
-    /// The store failed.
+    /// The command failed.
     Verb(SyncError),
 }
 
@@ -181,7 +181,7 @@ impl From<StoreError> for Failed {
 }
 
 impl Failed {
-    /// Returns it for a file that was read from behind some lines, which were not counted.
+    /// Adds `lines` to the line number of a file that was read from the middle.
     pub(crate) fn behind(self, lines: u64) -> Self {
         match self {
             Self::File(n, Why::Lines(error)) => Self::File(n, Why::Lines(error.behind(lines))),

@@ -1,4 +1,4 @@
-//! The workspace: the description of a folder, read without starting a process.
+//! Describes the folder a session works in: git branch, remote, package. Starts no process.
 
 use std::{
     io,
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::disk;
 
-/// The folder in which a session works.
+/// A description of the folder in which a session works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workspace {
-    /// The folder.
+    /// Its path.
     pub folder: String,
-    /// The branch that is checked out there.
+    /// The branch checked out there.
     pub git_branch: Option<String>,
     /// The remote, without credentials.
     pub remote: Option<String>,
@@ -23,7 +23,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Returns it as JSON.
+    /// Returns the description as JSON.
     pub fn describe(&self) -> Value {
         json!({
             "path": self.folder,
@@ -35,7 +35,7 @@ impl Workspace {
     }
 }
 
-/// Reads the description of a folder; leaves out the parts that cannot be read.
+/// Describes a folder. Parts that cannot be read are omitted.
 pub fn workspace(folder: &Path) -> Workspace {
     let git = folder.ancestors().find_map(git_folder);
     Workspace {
@@ -46,12 +46,12 @@ pub fn workspace(folder: &Path) -> Workspace {
     }
 }
 
-/// Reads a file that whoever made the folder may have put there.
+/// Reads a small file that may come from whoever made the folder.
 fn text(path: &Path) -> io::Result<String> {
     disk::read_text(path, disk::SMALL)
 }
 
-/// Returns the folder of git's own files; a `.git` file of a worktree or a submodule names it.
+/// Returns git's own folder, following the `.git` file of a worktree or a submodule.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     if git.is_dir() {
@@ -64,7 +64,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
 fn branch(git: &Path) -> Option<String> {
     let head = text(&git.join("HEAD")).ok()?;
     let head = head.trim();
-    // A detached head is shown as the commit it is on.
+    // For a detached head, show the commit.
     let branch = head.strip_prefix("ref: refs/heads/").map(str::to_owned);
     branch.or_else(|| {
         head.get(..12).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())).map(str::to_owned)
@@ -94,8 +94,8 @@ fn remote(git: &Path) -> Option<String> {
     origin.map(|(_, url)| url.clone())
 }
 
-/// Returns an address without what may give access: user, password, and what comes after `?` or `#`. The user `git` of
-/// `git@host:path` tells nothing. Of a command that replaces an address nothing is shown.
+/// Returns a URL without credentials: no user, no password, nothing after `?` or `#`. Only
+/// `git@host:path` keeps its user. Returns nothing if there is a command in place of a URL.
 pub(crate) fn without_credentials(url: &str) -> Option<String> {
     if url.contains(|c: char| c.is_whitespace() || c == '"') {
         return None;
@@ -114,7 +114,7 @@ pub(crate) fn without_credentials(url: &str) -> Option<String> {
     Some(format!("{scheme}{shown}"))
 }
 
-/// Returns a value of git's settings as it is meant: quotes and escapes stand only in the file.
+/// Decodes a value from git's config file: removes quotes and resolves escapes.
 fn unquoted(value: &str) -> String {
     let mut meant = String::new();
     let mut chars = value.trim().chars();
@@ -142,7 +142,7 @@ fn package(folder: &Path) -> Option<(String, Option<String>)> {
     None
 }
 
-/// Reads the name and the version that stand as strings in `[package]` or `[project]`.
+/// Reads name and version from `[package]` or `[project]`, where they are plain strings.
 fn toml_package(text: &str) -> Option<(String, Option<String>)> {
     let table: toml::Table = text.parse().ok()?;
     let package = table.get("package").or(table.get("project"))?;
