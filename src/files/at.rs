@@ -1,4 +1,4 @@
-//! Where a session is before a change: the state from which a verb makes its plan, under the archive's lock.
+//! The state of a session from which a verb plans a change, read under the archive's lock.
 //!
 //! Invariant: it reads committed rows only and changes nothing.
 
@@ -21,20 +21,20 @@ use crate::{
     wire::{Format, Graph},
 };
 
-/// Where a session is.
+/// The state of a session before a change.
 pub(crate) struct Standing<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) name: SessionName,
     pub(crate) format: &'static dyn Format,
-    /// The session, unless it is about to begin.
+    /// Nothing if the session does not exist yet.
     pub(crate) session: Option<Session>,
     pub(crate) state: State,
-    /// When the change happens.
+    /// The time of the change.
     pub(crate) at: Timestamp,
 }
 
 impl<'a> Standing<'a> {
-    /// Returns the standing of a session that the store does not have.
+    /// Returns the standing of a session that is not in the store.
     pub(crate) fn nowhere(
         archive: &'a Archive,
         name: SessionName,
@@ -43,14 +43,14 @@ impl<'a> Standing<'a> {
         Self { at: archive.now(), archive, name, format, session: None, state: State::default() }
     }
 
-    /// Returns where a session is; a store that a newer program changed is refused.
+    /// Reads the state of a session. Fails if a newer program changed it.
     pub(crate) fn of(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
         let mut standing = Self::nowhere(archive, session.name.clone(), session.format);
         standing.renew(session.clone())?;
         Ok(standing)
     }
 
-    /// Looks again at the session after an operation.
+    /// Reads the state again after an operation.
     pub(crate) fn renew(&mut self, session: Session) -> Result<(), SyncError> {
         self.state = self.archive.store.state(session.key)?;
         if let Some(operation) = self.state.unknown {
@@ -61,23 +61,22 @@ impl<'a> Standing<'a> {
         Ok(())
     }
 
-    /// Returns the store.
     pub(crate) fn store(&self) -> &'a dyn Store {
         self.archive.store.as_ref()
     }
 
-    /// Returns where the current branch is.
+    /// Returns the position of the current branch.
     pub(crate) fn position(&self) -> Option<Position> {
         self.state.position()
     }
 
-    /// Returns a view of the session as the store holds it.
+    /// Returns a view of the session at a position, as stored.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
         let spans = Some(&self.state.spans);
         self.session.as_ref().map(|session| View::new(self.store(), session, position, spans))
     }
 
-    /// Returns the entries up to a position's head, as the agent would read them.
+    /// Returns the entries up to a position's head, as the agent reads them.
     pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
         match (position.head, self.view(position)) {
             (Some(head), Some(view)) => Ok(self.format.path(&view, head, usize::MAX)?.entries),
@@ -85,7 +84,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Returns where the agent would resume in a generation as the session holds it.
+    /// Returns the position at which the agent would resume a generation.
     pub(crate) fn end_of(&self, generation: GenerationNumber) -> Result<Position, SyncError> {
         let horizon = self.state.ends.get(&generation).map_or(0, Run::end);
         let mut position = Position { generation, head: None, horizon };
@@ -95,7 +94,7 @@ impl<'a> Standing<'a> {
         Ok(position)
     }
 
-    /// Returns a generation at its end; the current branch's without asking the store for its runs.
+    /// Returns the end of a generation, to append to. For the current branch this reads no runs.
     pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
         match self.state.ends.get(&generation) {
             Some(end) => self.grown_to(end),
@@ -103,7 +102,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Returns a generation as it was when a run ended it.
+    /// Returns the growth of a generation that ends with this run.
     pub(crate) fn grown_to(&self, end: &Run) -> Result<Growth, SyncError> {
         let last = if end.count > 0 {
             end.last()
@@ -139,12 +138,12 @@ impl<'a> Standing<'a> {
         Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
     }
 
-    /// Returns the live file's number and place.
+    /// Returns the live file.
     pub(crate) fn live_file(&self) -> Option<LiveFile> {
         live_file(self.archive, &self.state)
     }
 
-    /// Returns the agent's own file, if that is the live one.
+    /// Returns the live file if it is the agent's own.
     pub(crate) fn attached(&self) -> Option<LiveFile> {
         self.live_file().filter(|live| live.attached)
     }
@@ -154,8 +153,8 @@ impl<'a> Standing<'a> {
         self.archive.writable_file(&self.name, live)
     }
 
-    /// Refuses to write an agent's file of a session that the user's settings leave out: what the agent wrote there since is not
-    /// taken in, and may be what the change is about.
+    /// Refuses to write an agent's file of a session that the user's settings exclude: what the agent wrote there since was not
+    /// imported, and the change may be about it.
     pub(crate) fn refuse_if_left_out(&self, path: &Path) -> Result<(), SyncError> {
         let by = self.archive.exclusion(&self.name, self.format, Some(path));
         by.map_or(Ok(()), |by| {
@@ -164,15 +163,15 @@ impl<'a> Standing<'a> {
         })
     }
 
-    /// Refuses to write an agent's file that the user's settings leave out, or whose session a process has open; and keeps the agent
-    /// from opening it while the answer lives.
+    /// Refuses to write an agent's file whose session is excluded or open in a process. The returned lock keeps the agent from
+    /// opening the session.
     pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<Option<Lock>, SyncError> {
         self.refuse_if_left_out(path)?;
         let session = self.session.as_ref();
         session.map_or(Ok(None), |session| refuse_if_loaded(self.archive, session, path))
     }
 
-    /// Refuses to go on if the history of the current branch begins where it cannot be read.
+    /// Refuses to continue if the history of the current branch begins where undertext cannot read it.
     pub(crate) fn refuse_without_past(&self) -> Result<(), SyncError> {
         let found = self.position().and_then(|position| self.view(position));
         let found = found.map(|view| view.elsewhere()).transpose()?.flatten();

@@ -1,4 +1,4 @@
-//! Gone files: what somebody deleted of a session's files, such as an agent its old transcripts.
+//! Deleted files: finds out which of a session's files were deleted, for example old transcripts by their agent.
 
 use std::{
     fs,
@@ -19,19 +19,19 @@ use crate::{
     wire::Format,
 };
 
-/// Returns whether a path holds no file; a path that cannot be looked at may hold one.
+/// Returns true if there is no file at this path. A path that cannot be looked at counts as existing.
 pub(crate) fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| disk::is_absent(&error))
 }
 
-/// Returns when a file was written last that may be gone, as far as that was seen.
+/// Returns the last known modification time of a file that may have been deleted, if the store has a sighting of it.
 pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, SyncError> {
     let seen = archive.store.sighting(path.as_os_str().as_bytes())?;
     Ok(seen.map(|seen| Timestamp(seen.modified / 1_000_000)))
 }
 
-/// Returns the file in which the agent had a session, if it is deleted for good; else the first of those from which it goes on that
-/// is, for without them the agent does not resume it.
+/// Returns the file in which the agent had the session, if it was deleted and is nowhere else. If it still exists, returns the
+/// first deleted file that it continues from: without it the agent does not resume the session.
 pub(crate) fn lost(
     archive: &Archive,
     session: &Session,
@@ -46,7 +46,7 @@ pub(crate) fn lost(
     }
 }
 
-/// Returns the first of the files from which a session's live file goes on that is deleted for good.
+/// Returns the first file that the live file continues from and that was deleted and is nowhere else.
 pub(crate) fn lost_base(
     archive: &Archive,
     session: &Session,
@@ -78,8 +78,8 @@ fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &Live
     elsewhere(archive, format, state, file).is_none()
 }
 
-/// Returns the file in which the agent had a session, if it is not in its place: its live file, or the one that the agent read
-/// last of a session that has none, because no agent resumes it or because that file is known to be deleted.
+/// Returns the file in which the agent had the session, if it is missing: the live file, or, for a session without one, the file
+/// that the agent read last. A session has no live file if no agent resumes it or if the file is known to be deleted.
 pub(crate) fn missing(
     archive: &Archive,
     session: &Session,
@@ -93,8 +93,8 @@ pub(crate) fn missing(
     Ok(live.filter(|live| is_gone(&live.path)))
 }
 
-/// Returns where a file is that its agent put away or compressed. What is shorter than the file was is a copy of an older
-/// state.
+/// Returns the new path of a file that its agent moved or compressed. A shorter file is a copy of an older state and does not
+/// count.
 pub(crate) fn elsewhere(
     archive: &Archive,
     format: &dyn Format,
@@ -118,7 +118,7 @@ pub(crate) fn elsewhere(
     siblings::namesakes(format, &file.path).into_iter().find(is_it)
 }
 
-/// Returns the file of a session without a live one that its agent read last; none if no file of the session was deleted.
+/// For a session without a live file, returns the file that its agent read last; nothing if none of its files was deleted.
 fn last_of_agent(
     archive: &Archive,
     session: &Session,
@@ -131,11 +131,11 @@ fn last_of_agent(
         is_read.then_some(LiveFile { n, path, attached: true })
     };
     let mut files: Vec<LiveFile> = newest(state).filter_map(located).collect();
-    // Most are there, and then no folder has to be resolved.
+    // Usually all files exist. Then no folder needs to be resolved.
     if !files.iter().any(|file| is_gone(&file.path)) {
         return Ok(None);
     }
-    // Whatever copies of it were met later, the one that was deleted while it was the live file is the one.
+    // The file that was deleted while it was the live file takes precedence over any copy found later.
     let last = last_live(archive.store(), session.key, state)?.filter(|n| state.gone.contains(n));
     if let Some(last) = last.and_then(|last| files.iter().find(|file| file.n == last)) {
         return Ok(Some(last.clone()));
@@ -149,7 +149,7 @@ fn last_of_agent(
     Ok(files.pop())
 }
 
-/// Returns the files of a session, each with its newest generation, in the order of these.
+/// Returns the files of a session with the newest generation of each, sorted by generation.
 pub(crate) fn newest(
     state: &State,
 ) -> impl DoubleEndedIterator<Item = (FileNumber, GenerationNumber)> {

@@ -1,4 +1,4 @@
-//! A live file next to its store: how it is looked at, compared, and brought to where a rotation leaves it.
+//! A live file compared with the store: looks at it, judges it, and finishes a rotation of it.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,7 @@ use crate::{
     store::{SessionKey, Sighting},
 };
 
-/// Keeps the sighting of a session's live file, if the store holds all of it: what the agent appended meanwhile is not in there.
+/// Stores the sighting of a live file if the store has all of it. A different length means that the agent has appended meanwhile.
 pub(crate) fn saw(
     archive: &Archive,
     session: SessionKey,
@@ -35,13 +35,13 @@ pub(crate) fn saw(
     keep_sightings(archive, &[sources::sighting(live.path(), &meta)])
 }
 
-/// Keeps the sighting of a file of which all is in the store.
+/// Stores the sighting of a file whose whole content is in the store.
 pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncError> {
     let meta = file.open().and_then(|file| file.metadata()).map_err(SyncError::at(file.path()))?;
     keep_sightings(archive, &[sources::sighting(file.path(), &meta)])
 }
 
-/// Keeps the sightings of files whose whole content is in the store.
+/// Stores the sightings of files whose whole content is in the store.
 pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Result<(), SyncError> {
     let mut writing = archive.store.begin()?;
     writing.sight(sightings)?;
@@ -49,14 +49,14 @@ pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Resul
     Ok(())
 }
 
-/// Returns the rotation that the newest operation asks for, whether it was carried out or not.
+/// Returns the rotation that the newest operation asks for, whether or not it was carried out.
 pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
     let (operation, rotation) = tip.rotations.last()?;
     (tip.newest?.n == *operation).then_some(rotation)
 }
 
-/// Returns the rotation that may not have been carried out: the live file has the inode of the one to set aside, and no
-/// other file has that one's new name. The inode alone may have been given to a new file.
+/// Returns the newest rotation if it may not have been carried out: the live file has the inode of the file to set aside, and no
+/// other file has the set-aside name. The inode alone proves nothing, because the system may have reused it.
 fn open_rotation<'a>(
     live: &WritableFile,
     tip: &'a State,
@@ -69,7 +69,8 @@ fn open_rotation<'a>(
     Ok(found.is_none_or(|found| found.inode == rotation.inode).then_some(rotation))
 }
 
-/// Returns whether the newest rotation was cut short where the old file has only its new name, and the successor waits.
+/// Returns true if the newest rotation was interrupted halfway: the old file has only its set-aside name, and the successor
+/// waits.
 pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool, SyncError> {
     let Some(rotation) = newest_rotation(tip) else { return Ok(false) };
     let inode = |file: &WritableFile| -> Result<Option<u64>, SyncError> {
@@ -79,7 +80,6 @@ pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool
         && inode(&aside_of(live, rotation)?)? == Some(rotation.inode))
 }
 
-/// Judges the live file.
 pub(crate) fn verdict(
     archive: &Archive,
     session: &Session,
@@ -112,13 +112,12 @@ pub(crate) fn verdict(
     })
 }
 
-/// Opens a live file at an offset.
 pub(crate) fn from(live: &WritableFile, offset: u64) -> Result<File, SyncError> {
     let at = |mut file: File| file.seek(SeekFrom::Start(offset)).map(|_| file);
     live.open().and_then(at).map_err(SyncError::at(live.path()))
 }
 
-/// Writes the current state under the temporary name.
+/// Writes the current state to a temporary file.
 pub(crate) fn write_fresh(
     archive: &Archive,
     session: &Session,
@@ -133,7 +132,7 @@ pub(crate) fn write_fresh(
     fresh.finish(tip.at()).map_err(io)
 }
 
-/// Carries out the rotation that the newest operation asks for.
+/// Carries out the rotation that the newest operation asks for: writes the successor and exchanges the files.
 pub(crate) fn finish_rotation(
     archive: &Archive,
     session: &Session,
@@ -146,7 +145,7 @@ pub(crate) fn finish_rotation(
     live.exchange(&aside).map_err(SyncError::at(live.path()))
 }
 
-/// Returns the file that a rotation set aside; its name is a fact of the store.
+/// Returns the file that a rotation set aside. Its name is a fact in the store.
 pub(crate) fn aside_of(
     live: &WritableFile,
     rotation: &Rotation,

@@ -1,78 +1,80 @@
-//! Judging: how a file compares with the store's knowledge of it. The judgement is pure; it says which bytes it needs.
+//! Judges how a file compares with what the store knows of it. The judgement is a pure function; it says which bytes it needs.
+//!
+//! The first row that applies decides:
 //!
 //! | the file | whose | verdict |
 //! |---|---|---|
-//! | is not there | anyone's | gone |
-//! | is still the old file of the newest rotation | the store's, an agent's | unfinished |
-//! | is that, and its agent went on in it | an agent's | other |
-//! | is as it was left | anyone's | same |
-//! | was set aside, and is another one by now, or has not grown | set aside | same |
+//! | does not exist | any | gone |
+//! | is the old file of the newest rotation, and its agent appended to it | an agent's | other |
+//! | is the old file of the newest rotation | the store's, an agent's | unfinished |
+//! | has its known length and is untouched | any | same |
+//! | was set aside, and is another file now, or has not grown | set aside | same |
 //! | was set aside and has grown | set aside | grown |
-//! | is longer, and its bytes before the known end are the known ones | anyone's | grown |
-//! | ends within the bytes of the newest operation | the store's | cut short |
-//! | holds the same bytes | anyone's | same |
-//! | is anything else | anyone's | other |
+//! | is longer, and the bytes before the known end match | any | grown |
+//! | ends within the bytes of the newest operation | the store's | short |
+//! | has the same bytes | any | same |
+//! | is anything else | any | other |
 //!
-//! Invariant: no look is asked for where an earlier line of the table decides.
+//! Invariant: the judgement never asks for a look when an earlier row decides.
 
-/// Whose a file is.
+/// Who owns a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// The store's own transcript.
+    /// The store: one of its own transcripts.
     Store,
-    /// The agent's, which the session follows.
+    /// The agent: a file that the session follows.
     Agent,
-    /// Set aside by a rotation.
+    /// A rotation set it aside.
     Aside,
-    /// Anyone's, which is taken in.
+    /// Anyone: a file to be imported.
     Import,
 }
 
-/// The store's knowledge of a file.
+/// What the store knows of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) whose: Whose,
-    /// How long it is.
+    /// Its length.
     pub(crate) length: u64,
-    /// The inode of the file, and its length, that a rotation sets aside: the newest one, or that of a file set aside.
+    /// Inode and length of the file that a rotation sets aside: the newest rotation, or the one that set this file aside.
     pub(crate) rotation: Option<(u64, u64)>,
 }
 
-/// The result of a look at a file.
+/// What looking at a file's metadata showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) inode: u64,
-    /// How long its content is, if that is known without reading it.
+    /// Length of the content, if known without reading it.
     pub(crate) length: Option<u64>,
-    /// Whether its times, or the stamp of the newest operation, say that nobody touched it.
+    /// True if its times, or the stamp of the newest operation, show that nobody changed it.
     pub(crate) is_untouched: bool,
 }
 
-/// A look at bytes.
+/// A question about a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Does it hold the content of the old file of the newest rotation?
+    /// Is it the old file of the newest rotation?
     Old,
-    /// Are the bytes before the known end the known ones?
+    /// Do the bytes before the known end match?
     End,
-    /// Does it lack only a part of the newest operation's bytes?
+    /// Is it missing only part of the newest operation's bytes?
     Rest,
-    /// How does all of it compare?
+    /// How does the whole file compare?
     Whole,
 }
 
-/// How all of a file compares.
+/// How a whole file compares with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
-    /// It holds the same bytes.
+    /// The bytes are equal.
     Equal,
-    /// It holds them, and more behind them.
+    /// The file starts with the known bytes and has more.
     Longer,
-    /// It holds other bytes.
+    /// The bytes differ.
     Other,
 }
 
-/// The answers of the looks so far.
+/// The answers so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Looked {
     pub(crate) old: Option<bool>,
@@ -84,28 +86,28 @@ pub(crate) struct Looked {
 /// The verdict on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It holds the known bytes.
+    /// It has the known bytes.
     Same,
-    /// It is not there.
+    /// It does not exist.
     Gone,
-    /// A rotation was committed and not carried out.
+    /// A rotation was committed but not carried out.
     Unfinished,
-    /// It lacks a part of the newest operation's bytes.
+    /// Part of the newest operation's bytes is missing.
     Short,
-    /// It holds more bytes behind the known ones.
+    /// It has more bytes after the known ones.
     Grown,
-    /// It holds other content.
+    /// It has other content.
     Other,
 }
 
-/// A verdict, or the look that it needs first.
+/// A verdict, or the look needed before one is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Is(Verdict),
     Look(Look),
 }
 
-/// Judges a file.
+/// Judges a file, or returns the look it needs next.
 pub(crate) fn judge(known: &Known, seen: Option<&Seen>, looked: Looked) -> Judgement {
     use Judgement::{Is, Look as Ask};
     let Some(seen) = seen else { return Is(Verdict::Gone) };
@@ -114,7 +116,7 @@ pub(crate) fn judge(known: &Known, seen: Option<&Seen>, looked: Looked) -> Judge
         let has_grown = seen.length.is_some_and(|length| length > known.length);
         return Is(if is_it && has_grown { Verdict::Grown } else { Verdict::Same });
     }
-    // An inode alone does not say that a file is the old one: when that no longer exists, its number may be given to a new file.
+    // The inode alone does not identify the old file: once that is deleted, the system may reuse the number.
     let may_be_old = |(inode, least)| inode == seen.inode && seen.length >= Some(least);
     let has_grown = known.rotation.is_some_and(|(_, length)| seen.length > Some(length));
     if known.rotation.is_some_and(may_be_old) {
@@ -135,7 +137,7 @@ pub(crate) fn judge(known: &Known, seen: Option<&Seen>, looked: Looked) -> Judge
             Some(false) => Is(Verdict::Other),
         };
     }
-    // Only the newest operation can be missing, because each one begins by catching up.
+    // At most the newest operation can be missing, because each operation starts by catching up.
     if known.whose == Whose::Store && seen.length < Some(known.length) {
         match looked.rest {
             None => return Ask(Look::Rest),

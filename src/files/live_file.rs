@@ -13,14 +13,14 @@ use crate::{
     store::Mark,
 };
 
-/// A session's live file, or one that was.
+/// A session's current or former live file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveFile {
     /// Its number in the session.
     pub(crate) n: FileNumber,
-    /// Where it is.
+    /// Its path.
     pub(crate) path: PathBuf,
-    /// Whether it is the agent's own, not the store's.
+    /// True if it is the agent's own file, false if the store's.
     pub(crate) attached: bool,
 }
 
@@ -29,14 +29,15 @@ pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
     file_of(archive, tip, tip.live?)
 }
 
-/// Returns the agent's file in which a session stands that has no live one, since that was deleted: it may be there again.
+/// Returns the agent's deleted file if the session's current generation is in it and the session has no live file. It may exist
+/// again.
 pub(crate) fn deleted(archive: &Archive, tip: &State) -> Option<LiveFile> {
     let n = tip.file_of(tip.generation())?;
     let is_deleted = tip.live.is_none() && tip.gone.contains(&n);
     file_of(archive, tip, n).filter(|file| is_deleted && file.attached)
 }
 
-/// Returns a file of a session.
+/// Returns a file of a session, if its place is on this machine.
 pub(crate) fn file_of(archive: &Archive, tip: &State, n: FileNumber) -> Option<LiveFile> {
     located(tip, n, |place| archive.path_of(place))
 }
@@ -58,7 +59,7 @@ fn located(
     Some(LiveFile { n, path: path_of(place)?, attached })
 }
 
-/// Returns whether the live file is not as the store left it, as a reading command may tell without touching it.
+/// Returns true if the live file is not as the store left it, as far as a read-only command can tell.
 pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncError> {
     let Some(LiveFile { path, attached, .. }) = live_file(archive, tip) else {
         return Ok(false);
@@ -71,8 +72,8 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
     Ok(!seen.is_some_and(is_left) || ends_in_zero(&path, tip))
 }
 
-/// Returns whether a live file ends in a zero that is not the store's: after a power cut a file may have its length and its time, and
-/// zeros in place of its last bytes.
+/// Returns true if a live file ends in a zero byte that the store did not write. After a power cut a file may have its full
+/// length and its time, but zeros instead of its last bytes.
 pub(crate) fn ends_in_zero(path: &Path, tip: &State) -> bool {
     let length = expected(tip);
     if length == 0 || tip.growth().is_some_and(|end| end.tail.last() == Some(&0)) {
@@ -83,17 +84,17 @@ pub(crate) fn ends_in_zero(path: &Path, tip: &State) -> bool {
     read.is_ok() && last == [0]
 }
 
-/// Returns whether an agent's own file is there and not as long as the store left it.
+/// Returns true if an agent's own file exists and its length is not the expected one.
 fn is_longer_or_shorter(path: PathBuf, expected: u64) -> Result<bool, SyncError> {
     match live::look(&path) {
         Ok(Some(seen)) => Ok(seen.length != expected),
-        // A link that leads nowhere is there, and no file.
+        // A dangling link exists, but is not a file.
         Ok(None) => Ok(path.is_symlink()),
         Err(source) => Err(SyncError::Io { path, source }),
     }
 }
 
-/// Returns what tells, as long as the session takes in no operation, whether its live file goes beyond it.
+/// Returns a mark for a cheap check whether the live file has changed. It is valid until the session's next operation.
 pub(crate) fn mark(archive: &Archive, tip: &State) -> Mark {
     match (tip.live, live_file(archive, tip).or_else(|| deleted(archive, tip))) {
         (None, None) => Mark::Nothing,
@@ -104,7 +105,7 @@ pub(crate) fn mark(archive: &Archive, tip: &State) -> Mark {
     }
 }
 
-/// Returns whether a session's live file may go beyond it, by its mark.
+/// Returns true if a session's live file may have changed, according to its mark.
 pub(crate) fn may_be_behind(archive: &Archive, mark: &Mark) -> bool {
     match mark {
         Mark::Nothing => false,
@@ -115,19 +116,19 @@ pub(crate) fn may_be_behind(archive: &Archive, mark: &Mark) -> bool {
     }
 }
 
-/// Returns whether a live file of the store's own was stamped by an operation that the store does not hold.
+/// Returns true if one of the store's own transcripts has the stamp of an operation that the store does not have.
 ///
-/// A time of whole seconds says nothing: some disks, and some programs that copy files, keep no others.
+/// Times of whole seconds prove nothing: some file systems and some copy programs store only whole seconds.
 pub(crate) fn is_ahead(seen: &Seen, tip: &State) -> bool {
     seen.stamp.is_some_and(|at| at > tip.at() && at.0 % 1000 != 0)
 }
 
-/// Returns how long the live file should be.
+/// Returns the expected length of the live file.
 pub(crate) fn expected(tip: &State) -> u64 {
     length_of(tip.growth())
 }
 
-/// Returns how long a file is whose content ends with this run.
+/// Returns the length of a file whose content ends with this run.
 pub(crate) fn length_of(end: Option<&Run>) -> u64 {
     end.map_or(0, Run::length)
 }

@@ -1,9 +1,9 @@
-//! Looking at a file's bytes next to those of a generation, as far as a judgement asks for it.
+//! Compares a file's bytes with those of a generation, as far as a judgement asks for it.
 //!
-//! A line of which bytes were taken out may still stand in the file as it came: that is the same line. Where a line that is to be
-//! compared is damaged in the store, the ids of the entries tell whether the file has it.
+//! A redacted line may still be in the file in its original form; it counts as equal. If a line to be compared is damaged in the
+//! store, entry ids decide instead.
 //!
-//! Invariant: no more than a part of either is held in memory.
+//! Invariant: neither the file nor the generation is ever completely in memory.
 
 use std::{
     collections::BTreeSet,
@@ -25,12 +25,12 @@ use crate::{
 /// How many bytes before the known end are compared when a file has grown.
 const COMPARED: usize = 64 << 10;
 
-/// A file next to the generation that it is to hold.
+/// A file and the generation to compare it with.
 pub(crate) struct Looking<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) session: &'a Session,
     pub(crate) generation: GenerationNumber,
-    /// Where the generation ends, as far as the file is to hold it.
+    /// The end of the generation, as far as the file should contain it.
     pub(crate) end: Option<&'a Run>,
     /// The rotation that may not have been carried out.
     pub(crate) rotation: Option<&'a Rotation>,
@@ -38,7 +38,7 @@ pub(crate) struct Looking<'a> {
     pub(crate) open: &'a dyn Fn(u64) -> io::Result<Box<dyn Read>>,
 }
 
-/// The error that kept a file from being looked at.
+/// Why a file could not be compared.
 pub(crate) enum Trouble {
     File(io::Error),
     Session(SessionError),
@@ -78,7 +78,7 @@ impl From<io::Error> for Trouble {
 }
 
 impl Looking<'_> {
-    /// Judges the file and looks at its bytes where the judgement asks for it.
+    /// Judges the file, reading its bytes where the judgement asks for it.
     pub(crate) fn verdict(&self, known: &Known, seen: Option<&Seen>) -> Result<Verdict, Trouble> {
         let mut looked = Looked::default();
         loop {
@@ -90,7 +90,7 @@ impl Looking<'_> {
                     looked.end = Some(if is_damage(&found) { self.begins()? } else { found? });
                 }
                 Judgement::Look(Look::Rest) => looked.rest = Some(self.lacks_only_the_newest()?),
-                // No line of the store is put together for that.
+                // Comparing ids needs no line from the store.
                 Judgement::Look(Look::Whole) => looked.whole = Some(self.compare_ids()?),
             }
         }
@@ -114,7 +114,7 @@ impl Looking<'_> {
         Ok(there == known || self.is_uncovered(&there, &known)?)
     }
 
-    /// Returns whether bytes are known ones, but for lines that stand there as they came.
+    /// Returns true if the bytes are equal apart from redacted lines that `there` still has in their original form.
     fn is_uncovered(&self, there: &[u8], known: &[u8]) -> Result<bool, Trouble> {
         let covered = self.covered()?;
         if covered.is_empty() || there.len() != known.len() {
@@ -134,7 +134,7 @@ impl Looking<'_> {
         Ok(there.get(from..) == known.get(from..))
     }
 
-    /// Returns whether the file begins with the whole generation, as the ids of its entries tell.
+    /// Returns true if the file starts with the whole generation, comparing entry ids.
     fn begins(&self) -> Result<bool, Trouble> {
         let known = self.end.map(|run| (run.running, run.tail.clone()));
         let runs = self.store.runs(self.session.key, self.generation, 0)?;
@@ -144,7 +144,7 @@ impl Looking<'_> {
         Ok(found == known.unwrap_or((Running::EMPTY, Vec::new())))
     }
 
-    /// Compares the file with the generation by the ids of its entries.
+    /// Compares the file with the generation by entry ids.
     fn compare_ids(&self) -> Result<Whole, Trouble> {
         if !self.begins()? {
             return Ok(Whole::Other);
@@ -153,14 +153,14 @@ impl Looking<'_> {
         Ok(if rest > 0 { Whole::Longer } else { Whole::Equal })
     }
 
-    /// Returns the lines of the session of which bytes were taken out.
+    /// Returns the redacted lines of the session.
     fn covered(&self) -> Result<Covered, Trouble> {
         let state = self.store.state(self.session.key)?;
         let pairs = state.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?)));
         Ok(Covered(pairs.collect()))
     }
 
-    /// Returns whether the file ends within the bytes of the newest operation, and holds all before them.
+    /// Returns true if the file has everything before the newest operation and ends within that operation's bytes.
     fn lacks_only_the_newest(&self) -> Result<bool, Trouble> {
         let newest = content::newest(self.store, self.session, self.generation)?;
         if newest.is_empty() {
@@ -173,12 +173,12 @@ impl Looking<'_> {
         Ok(there.len() >= known.len() - newest.len() && known.starts_with(&there))
     }
 
-    /// Returns the last bytes of the generation: at least `least` of them, unless it has fewer.
+    /// Returns the last bytes of the generation: at least `least` of them, or all if it has fewer.
     pub(crate) fn last(&self, least: usize) -> Result<Vec<u8>, SessionError> {
         content::last(self.store, self.session, self.generation, self.end, least)
     }
 
-    /// Returns whether a stream has the bytes of a generation, or ends within them.
+    /// Returns true if a stream has the bytes of a generation or a prefix of them.
     fn is_part(
         &self,
         generation: GenerationNumber,
@@ -203,12 +203,12 @@ impl Looking<'_> {
     }
 }
 
-/// Returns whether a look failed at a damaged line.
+/// Returns true if a comparison failed at a damaged line.
 fn is_damage<T>(found: &Result<T, Trouble>) -> bool {
     matches!(found, Err(Trouble::Session(SessionError::Store(StoreError::Corrupt { .. }))))
 }
 
-/// The lines of a session of which bytes were taken out, each with the one that came.
+/// The redacted lines of a session: the id of each stored line with the id of its original.
 struct Covered(BTreeSet<(LineId, LineId)>);
 
 impl Covered {
@@ -216,7 +216,7 @@ impl Covered {
         self.0.is_empty()
     }
 
-    /// Returns whether bytes are those of a line as it is held, or as it came.
+    /// Returns true if `there` is the stored line or its original.
     fn has(&self, held: &[u8], there: &[u8]) -> bool {
         let is_pair = || self.0.contains(&(LineId::of(held), LineId::of(there)));
         held == there || !self.is_empty() && is_pair()

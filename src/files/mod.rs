@@ -1,6 +1,6 @@
-//! Session files on the disk, as an archive knows them: found, identified, compared with what a session has of them.
+//! Session files on disk: finds them, identifies them, and compares them with what a session has of them.
 //!
-//! Invariant: nothing here changes a session, and only `file` and `live_file` lead to what may be written.
+//! Invariants: nothing here changes a session, and only `file` and `live_file` return files that may be written.
 
 pub(crate) mod at;
 pub(crate) mod deletion;

@@ -1,4 +1,4 @@
-//! Who moved a branch, or the live file: a command, or another program that the session followed.
+//! Finds out who moved a branch or the live file: a command, or another program that the session followed.
 
 use crate::{
     archive::SyncError,
@@ -7,23 +7,23 @@ use crate::{
     store::{SessionKey, Store, StoreError},
 };
 
-/// How many operations are looked at together, from the newest on.
+/// How many operations to read at a time, newest first.
 const BATCH: u64 = 32;
 
-/// Returns true if the current place of a branch is to be kept under another name when it follows a file to a position: a
-/// command put it there, or nothing is said in the file any more.
+/// Returns true if following a file to `to` should keep the branch's current position under another name: a command put it there,
+/// or the file is empty now.
 pub(crate) fn is_to_be_kept(
     before: &Standing<'_>,
     branch: &str,
     to: Position,
 ) -> Result<bool, SyncError> {
     let stood = before.state.branches.get(branch).and_then(|at| at.head);
-    // Where an agent starts a new file, the state before it is in another one.
+    // An agent that starts a new file leaves the previous state in another file.
     let is_emptied = to.head.is_none() && before.format.traits().live_name.is_none();
     Ok(stood.is_some() && is_emptied || was_moved(before, branch)?)
 }
 
-/// Returns whether a command, and no other program, put a branch where it is.
+/// Returns true if a command put the branch where it is, rather than a change of the file.
 pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, SyncError> {
     let Some(session) = &before.session else { return Ok(false) };
     let by = newest(before.store(), session.key, &before.state, |by| {
@@ -32,7 +32,8 @@ pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, Syn
     Ok(by.is_some_and(|by| is_of_a_person(&by.command)))
 }
 
-/// Returns whether a person, and no loss of the file, took its live file from a session: its agent's files are left alone.
+/// Returns true if a person detached the session from its live file, rather than the file being lost. Its agent's files are left
+/// alone then.
 pub(crate) fn is_detached(before: &Standing<'_>) -> Result<bool, SyncError> {
     let Some(session) = before.session.as_ref().filter(|_| before.state.live.is_none()) else {
         return Ok(false);
@@ -41,7 +42,7 @@ pub(crate) fn is_detached(before: &Standing<'_>) -> Result<bool, SyncError> {
     Ok(by.is_some_and(|by| !by.command.takes_in()))
 }
 
-/// Returns the live file of a session, or the one that it had last.
+/// Returns the live file of a session, or the last one it had.
 pub(crate) fn last_live(
     store: &dyn Store,
     session: SessionKey,
@@ -54,17 +55,17 @@ pub(crate) fn last_live(
     Ok(step.and_then(|step| step.to.or(step.from)))
 }
 
-/// Returns whether an operation gave a session another live file, or took it away.
+/// Returns true if an operation set, changed or removed the live file.
 fn attaches(by: &Operation) -> bool {
     by.facts.live.is_some()
 }
 
-/// Returns whether a command says where a session is to stand, and does not only follow a file.
+/// Returns true if a command chooses the session's position, rather than following a file.
 pub(crate) fn is_of_a_person(command: &Command) -> bool {
     !command.takes_in() && !matches!(command, Command::Attach { .. })
 }
 
-/// Looks for an operation from the newest on.
+/// Returns the newest operation that `is_wanted` accepts.
 pub(crate) fn newest(
     store: &dyn Store,
     session: SessionKey,

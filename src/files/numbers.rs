@@ -1,4 +1,5 @@
-//! Numbers that mostly count up: of a million that do, one is kept. They are those of a file's lines, which are counted here too.
+//! A compact list of line numbers: it stores only the jumps in a sequence that mostly counts up by one. Also counts the lines of
+//! a file.
 
 use std::{
     io::{self, Read},
@@ -9,16 +10,16 @@ use memchr::memchr_iter;
 
 use crate::{archive::SyncError, files::sources};
 
-/// Numbers of which most are by one greater than the one before them.
+/// Numbers that mostly increase by one.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     count: u64,
-    /// The numbers that are not: how many stand before each, and the number.
+    /// The jumps: how many numbers come before each, and the number there.
     jumps: Vec<(u64, u64)>,
 }
 
 impl Numbers {
-    /// Adds a number behind the others.
+    /// Appends a number.
     pub(crate) fn push(&mut self, number: u64) {
         if self.counted(self.jumps.len(), self.count) != Some(number) {
             self.jumps.push((self.count, number));
@@ -26,25 +27,24 @@ impl Numbers {
         self.count += 1;
     }
 
-    /// Returns how many there are.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the n-th number, from 0.
+    /// Returns the n-th number, counting from 0.
     pub(crate) fn get(&self, n: u64) -> Option<u64> {
         let jumps = self.jumps.partition_point(|(before, _)| *before <= n);
         self.counted(jumps, n).filter(|_| n < self.count)
     }
 
-    /// Returns what the n-th number is if it counts up from the last of the first `jumps` jumps.
+    /// Returns the n-th number if it follows without a jump from the last of the first `jumps` jumps.
     fn counted(&self, jumps: usize, n: u64) -> Option<u64> {
         let (before, number) = self.jumps.get(jumps.checked_sub(1)?)?;
         number.checked_add(n - before)
     }
 }
 
-/// Returns how many line ends a file has before an offset.
+/// Returns the number of line feeds in a file before an offset.
 pub(crate) fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
     let mut stream = sources::open(path, 0)?.take(offset);
     let mut buffer = vec![0; 1 << 16];
@@ -60,7 +60,7 @@ pub(crate) fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
     }
 }
 
-/// Returns the error of reading a file from an offset on, with its line as it is counted in the file.
+/// For an error in a file that was read from an offset, adds the lines before that offset to its line number.
 pub(crate) fn counted(error: SyncError, path: &Path, from: u64) -> SyncError {
     match error {
         SyncError::Read(error) => error.behind(lines_before(path, from).unwrap_or(0)).into(),

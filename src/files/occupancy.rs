@@ -1,5 +1,5 @@
-//! A process that has an agent's session open keeps its file from being written: it would not see what is written, and continue from
-//! what it knows.
+//! Refuses to write an agent's file while a process has its session open. The process would not see the new lines and would
+//! continue from its own state.
 
 use std::path::Path;
 
@@ -11,20 +11,20 @@ use crate::{
     session::{Session, short_name},
 };
 
-/// Refuses to write an agent's file if a process has its session open; if the caller insists, only where that is certain. Also keeps
-/// the agent from opening the session while the answer lives, if it has a lock for that.
+/// Refuses to write an agent's file if a process has its session open. With `force`, only certain evidence counts. If the agent
+/// has a lock for its sessions, returns it; while it is held the agent cannot open the session.
 pub(crate) fn refuse_if_loaded(
     archive: &Archive,
     session: &Session,
     path: &Path,
 ) -> Result<Option<Lock>, SyncError> {
-    // It writes nothing.
+    // A preview writes nothing.
     if archive.is_preview {
         return Ok(None);
     }
     let lock = agents_lock(archive, session, path)?;
     let folder = archive.store.card(session.key)?.folder;
-    // An agent that locks what it opens would have locked this.
+    // An agent that locks the sessions it opens would hold this lock.
     let folder = folder.as_deref().map(Path::new).filter(|_| lock.is_none());
     let holders = live::holders(path, folder, session.format.traits());
     let holders = match holders {
@@ -38,7 +38,7 @@ pub(crate) fn refuse_if_loaded(
     if holders.is_empty() { Ok(lock) } else { Err(loaded(archive, session, path, holders)?) }
 }
 
-/// Returns the processes that have a session open, but not those that only may have it.
+/// Returns the processes that certainly have a session open.
 pub fn open_in(archive: &Archive, session: &Session) -> Vec<OpenIn> {
     let state = archive.store().state(session.key).unwrap_or_default();
     let Some(live) = live_file(archive, &state).filter(|live| live.attached) else {
@@ -60,8 +60,7 @@ pub fn open_in(archive: &Archive, session: &Session) -> Vec<OpenIn> {
     open.collect()
 }
 
-/// Keeps a session from being opened by its agent while the answer lives, if the agent has a lock for that; it is an error if
-/// a process holds that.
+/// Takes the agent's own lock on a session, if the agent has one; fails if a process holds it.
 pub(crate) fn agents_lock(
     archive: &Archive,
     session: &Session,
@@ -72,7 +71,7 @@ pub(crate) fn agents_lock(
         Locking::Unknown => Ok(None),
         Locking::Taken(lock) => Ok(Some(lock)),
         Locking::Held(held) => {
-            // Whoever it is, the lock is held.
+            // The lock proves it, whatever was found about the process.
             let holders = live::holders(&held, None, session.format.traits()).unwrap_or_default();
             let holders = holders.into_iter().map(|one| Holder { how: How::Lock, ..one });
             Err(loaded(archive, session, path, holders.collect())?)

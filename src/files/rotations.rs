@@ -1,4 +1,4 @@
-//! Rotations: the files that were set aside, and whether their content is unchanged.
+//! Rotations: lists the files that were set aside and checks whether their content is unchanged.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -24,23 +24,23 @@ use crate::{
     wire::jsonl::{ReadError, Reader},
 };
 
-/// Returns the files that were set aside, in order, each checked by its hash.
+/// Returns the set-aside files in order, each checked against its running hash.
 pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, SyncError> {
     let tip = archive.store.state(session.key)?;
     let covered = tip.coverings();
     let mut rotated = Vec::new();
     for (n, rotation) in &tip.rotations {
-        // The session may have another live file since, or none.
+        // The session may have another live file by now, or none.
         let Some(LiveFile { path: live, .. }) = file_of(archive, &tip, rotation.file) else {
             continue;
         };
         let by = archive.store.operations(session.key, n.alone())?.pop();
         let next_to = |live: &Path| live.with_file_name(OsStr::from_bytes(&rotation.aside));
         let there = next_to(&live);
-        // It may have been moved with the live file.
+        // The set-aside file may have been moved together with the live file.
         let moved = live_file(archive, &tip).map(|now| next_to(&now.path));
         let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
-        // Any change carries out what one before it left.
+        // Only the newest can be pending: every change first finishes the one before.
         let is_newest = tip.newest.is_some_and(|newest| newest.n == *n);
         let state = state(archive, session, &live, &path, rotation, is_newest, &covered);
         let (state, why) = match state {
@@ -59,7 +59,7 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
     Ok(rotated)
 }
 
-/// Returns in words why a file cannot be read, if that is what failed.
+/// Returns a description of why a file cannot be read; any other error is passed on.
 pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
     match error {
         SyncError::Io { source, .. } | SyncError::Read(ReadError::Io { source, .. }) => {
@@ -81,7 +81,7 @@ fn state(
 ) -> Result<RotatedState, SyncError> {
     let io = SyncError::at(path);
     let seen = live::look(path).map_err(io)?;
-    // The old file's number may have been given to another one, if the old one is where it was to be set aside.
+    // If the set-aside name has another inode, that of the old file may have been reused.
     let is_elsewhere = seen.is_some_and(|seen| seen.inode != rotation.inode);
     let is_old = |live: live::Seen| live.inode == rotation.inode && !is_elsewhere;
     if is_newest && live::look(live).map_err(io)?.is_some_and(is_old) {
@@ -106,20 +106,19 @@ fn state(
     })
 }
 
-/// How many entries are looked at together.
+/// How many entries to read at a time.
 const BATCH: usize = 1 << 12;
 
-/// The links of the entries that a file should hold, in its order.
+/// The links of the entries that a file should contain, in file order.
 ///
-/// An entry keeps its link for ever, and a file need not hold the entry that it is linked to: one that goes back without a
-/// broken line has a gap before the next one.
+/// An entry's link never changes, but the linked entry need not be in the file: a revert that does not break a line leaves a gap.
 pub(crate) struct Linked<'a> {
     store: &'a dyn Store,
     session: SessionKey,
     batches: Box<dyn Iterator<Item = Range<EntryNumber>> + 'a>,
-    /// Those that were looked up and not handed over yet.
+    /// Links that were read but not returned yet.
     ready: VecDeque<Option<EntryId>>,
-    /// The entry that was looked up last.
+    /// The entry read last.
     last: Option<(EntryNumber, EntryId)>,
 }
 
@@ -130,7 +129,7 @@ impl<'a> Linked<'a> {
         Self { store, session, batches, ready, last: None }
     }
 
-    /// Returns the link of the next entry, or what it would be behind the last one, or behind one that is not there.
+    /// Returns the link of the next entry. After the last entry, or from a missing one on, returns `beyond`.
     fn next_or(&mut self, beyond: Option<EntryId>) -> Result<Option<EntryId>, StoreError> {
         while self.ready.is_empty() {
             let Some(batch) = self.batches.next() else { return Ok(beyond) };
@@ -157,8 +156,8 @@ impl<'a> Linked<'a> {
     }
 }
 
-/// Returns the running hash and the tail of a file as it is, with covered lines taken for those that came, and each
-/// line linked as the entry that should stand there.
+/// Returns the running hash and the tail of a file. A redacted line counts as its original, and each line is linked like the
+/// entry that should be there.
 pub(crate) fn running_hash(
     file: impl std::io::Read,
     covered: &BTreeMap<LineId, LineId>,

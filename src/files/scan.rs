@@ -1,12 +1,12 @@
-//! Scanning: a line as all that can be known of it without its session, found by a thread that reads ahead of the one that
-//! imports lines.
+//! Scans lines: computes everything about a line that does not depend on its session. One thread reads ahead of the thread that
+//! imports.
 //!
 //! ```text
-//! reader      file 4 ▸ chunk chunk     file 5 ▸ chunk ...      as many chunks as the channel has room for
+//! reader      file 4 ▸ chunk chunk     file 5 ▸ chunk ...      up to ROOM chunks ahead
 //! importer    file 3 ▸ one chunk after the other
 //! ```
 //!
-//! Invariant: the result is the same without the reader: files in their order, lines in theirs.
+//! Invariant: the result never depends on the reader thread. Files and lines come in their order with or without it.
 
 use std::{
     borrow::Cow,
@@ -30,14 +30,14 @@ use crate::{
     },
 };
 
-/// How many bytes lines take up that are handed over at a time.
+/// How many bytes of lines to hand over at a time.
 const CHUNK: usize = 256 << 10;
-/// How many chunks may be read ahead.
+/// How many chunks to read ahead.
 const ROOM: usize = 16;
-/// The longest line that is read ahead: longer ones are read where they are imported, one at a time.
+/// The longest line to read ahead. Longer lines are read by the importer, one at a time.
 const LONG: usize = 1 << 20;
 
-/// A line and all that can be known of it without its session.
+/// A line and everything about it that does not depend on its session.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says one thing of a line, and any two may hold"
@@ -46,20 +46,20 @@ pub(crate) struct Scanned {
     pub(crate) separator: Cow<'static, [u8]>,
     pub(crate) line: NewLine,
     pub(crate) envelope: Envelope,
-    /// Whether it is an object.
+    /// True if it is a JSON object.
     pub(crate) is_object: bool,
-    /// Whether it carries a name of its own.
+    /// True if the line has a name of its own.
     pub(crate) is_named: bool,
-    /// Whether that name, as it is spelt, is the one that the format reads.
+    /// True if the format reads the name exactly as it is spelt in the line.
     pub(crate) is_spelt: bool,
-    /// Whether it began on the physical line of the one before it.
+    /// True if it starts on the same physical line as the line before it.
     pub(crate) is_glued: bool,
-    /// The physical line, from where reading began.
+    /// Its physical line number, counted from where reading began.
     pub(crate) number: u64,
 }
 
 impl Scanned {
-    /// Scans a line that is on this physical line.
+    /// Scans a line on this physical line.
     pub(crate) fn of(line: &Line<'_>, number: u64, format: &dyn Format) -> Self {
         let record = line.record();
         let envelope = record.map_or_else(Envelope::opaque, |record| format.envelope(record));
@@ -83,33 +83,33 @@ impl Scanned {
         }
     }
 
-    /// Returns how many bytes it takes up, of which a short line has the least part.
+    /// Returns its size in memory. For a short line, most of that is overhead.
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.separator.len() + self.line.bytes().len()
     }
 }
 
-/// Lines that were read ahead, or how reading ahead ended.
+/// Lines read ahead, or how reading ahead ended.
 enum Step {
     Lines(Vec<Scanned>),
-    /// These bytes come after the last line.
+    /// The end of the file: the bytes after the last line.
     Tail(Tail),
-    /// The file is to be read on from here.
+    /// The importer must read the rest from here.
     Rest(Tail),
     Failed(Why),
 }
 
-/// Files that a thread reads ahead, in the order in which they are imported.
+/// Files that a thread reads ahead, in import order.
 pub(crate) struct Ahead {
-    /// The number of each file that was not asked for yet.
+    /// The index of each file not asked for yet.
     numbers: RefCell<BTreeMap<PathBuf, usize>>,
     steps: Receiver<(usize, Step)>,
-    /// A step of a later file than the one that was asked for last.
+    /// A step of a later file than the one asked for last.
     later: Cell<Option<(usize, Step)>>,
 }
 
 impl Ahead {
-    /// Begins to read files, each of which begins a generation, until the answer is dropped.
+    /// Starts reading these files, each from its beginning, until the returned value is dropped.
     pub(crate) fn begin<'s>(
         scope: &'s Scope<'s, '_>,
         files: Vec<(PathBuf, &'static dyn Format)>,
@@ -121,17 +121,17 @@ impl Ahead {
                 read(path, *format, &mut |step| send.send((n, step)).ok())
             })
         };
-        // Where no thread is to be had, each file is read where it is imported.
+        // If no thread can be started, the importer reads each file itself.
         let _ = thread::Builder::new().spawn_scoped(scope, work);
         Self { numbers: RefCell::new(numbers), steps, later: Cell::default() }
     }
 
-    /// Returns the number of a file, the first time that it is asked for.
+    /// Returns the index of a file, the first time it is asked for.
     pub(crate) fn number(&self, path: &Path) -> Option<usize> {
         self.numbers.borrow_mut().remove(path)
     }
 
-    /// Returns the next step of a file, if it was read ahead; those of the files before it are dropped.
+    /// Returns the next step of a file, if it was read ahead. Drops the steps of earlier files.
     fn take(&self, n: usize) -> Option<Step> {
         loop {
             let (file, step) = self.later.take().or_else(|| self.steps.recv().ok())?;
@@ -147,7 +147,7 @@ impl Ahead {
     }
 }
 
-/// Reads a file ahead, as long as its steps are wanted.
+/// Reads a file ahead until `put` returns nothing.
 fn read(
     path: &Path,
     format: &'static dyn Format,
@@ -170,7 +170,7 @@ fn read(
     put(Step::Rest(Tail { bytes: Vec::new(), offset, number }))
 }
 
-/// A file that is scanned where it is read.
+/// A file scanned by the thread that uses it.
 struct Scan {
     reader: Reader<Box<dyn Read>>,
     format: &'static dyn Format,
@@ -181,7 +181,7 @@ impl Scan {
         Self { reader: Reader::resume(stream, tail).limited(max), format }
     }
 
-    /// Returns the next lines, none at the end.
+    /// Returns the next lines; none at the end.
     fn chunk(&mut self) -> Result<Vec<Scanned>, ReadError> {
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -194,18 +194,18 @@ impl Scan {
                     bytes += scanned.bytes();
                     lines.push(scanned);
                 }
-                // The reader will return the error again.
+                // The reader will return this error again.
                 Err(_) if !lines.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
-        // A long line is in the chunk now, and need not lie in the reader too.
+        // A long line is in the chunk now; free the reader's copy.
         self.reader.give_back();
         Ok(lines)
     }
 }
 
-/// The lines of a file, wherever they are read.
+/// The lines of a file, from the reader thread or from the file itself.
 pub(crate) struct Lines<'a> {
     path: &'a Path,
     format: &'static dyn Format,
@@ -215,7 +215,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the lines of a file that is read ahead.
+    /// Takes the lines from the reader thread.
     pub(crate) fn ahead(
         path: &'a Path,
         ahead: &'a Ahead,
@@ -225,7 +225,7 @@ impl<'a> Lines<'a> {
         Self { path, format, ahead: Some((ahead, file)), here: None, tail: None }
     }
 
-    /// Reads the lines of a file behind a tail.
+    /// Reads the lines that follow a tail.
     pub(crate) fn behind(
         path: &'a Path,
         tail: Tail,
@@ -242,7 +242,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Returns the next lines, none at the end.
+    /// Returns the next lines; none at the end.
     pub(crate) fn next(&mut self) -> Result<Vec<Scanned>, Why> {
         if let Some((ahead, file)) = self.ahead {
             match ahead.take(file) {
@@ -260,7 +260,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the tail behind the last line, once there are no more lines.
+    /// Returns the tail after the last line. Call it when there are no more lines.
     pub(crate) fn into_tail(self) -> Tail {
         let here = self.here.map(|scan| scan.reader.into_tail());
         self.tail.or(here).unwrap_or_default()

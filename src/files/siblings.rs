@@ -1,6 +1,6 @@
-//! Beside a file: the other files of its session, where an agent keeps it in several, found by their names.
+//! Finds the other files of a session by their names, for agents that keep a session in several files.
 //!
-//! Invariant: no link is followed, and no more than [`LOOKED`] names of a shelf are looked at.
+//! Invariant: it never follows a link, and never looks at more than [`LOOKED`] names of a shelf.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,9 +18,9 @@ use crate::{
     wire::{Base, FileName, Format, Shelf, jsonl::Reader},
 };
 
-/// How many names of a shelf are looked at.
+/// How many names of a shelf to look at.
 const LOOKED: usize = 100_000;
-/// How the name of a file ends that its agent compressed.
+/// The extension of a file that its agent compressed.
 const PACKED: &str = ".zst";
 
 /// Returns the parts of a file's name, if its agent keeps a session in several files.
@@ -28,12 +28,12 @@ pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
     format.file_name(path.file_name()?.to_str()?)
 }
 
-/// The files on shelves, each of which is looked through once: by their ids, the first one of each.
+/// A cache of the files on shelves, by file id. Each shelf is listed once; the first file with an id wins.
 #[derive(Default)]
 pub(crate) struct Shelved(BTreeMap<PathBuf, BTreeMap<String, (FileName, PathBuf)>>);
 
 impl Shelved {
-    /// Returns the file of an id, and the parts of its name, if it is on the shelves of a file.
+    /// Returns the file with this id, if it is on one of the shelves of `file`.
     pub(crate) fn find(
         &mut self,
         format: &dyn Format,
@@ -54,7 +54,7 @@ impl Shelved {
     }
 }
 
-/// The successors on shelves that no change put in their places. Each shelf is looked through once.
+/// Successors on shelves that no change moved into place. Each shelf is listed once.
 #[derive(Default)]
 pub(crate) struct Unplaced {
     since: Option<String>,
@@ -62,12 +62,12 @@ pub(crate) struct Unplaced {
 }
 
 impl Unplaced {
-    /// Leaves out folders whose names say that all their files were begun before a time.
+    /// Skips folders whose names show that all their files were begun before this time.
     pub(crate) fn since(begun: String) -> Self {
         Self { since: Some(begun), ..Self::default() }
     }
 
-    /// Returns those of the session that has a file.
+    /// Returns the unplaced successors of the session that `file` belongs to.
     pub(crate) fn of(&mut self, format: &dyn Format, file: &Path) -> BTreeSet<PathBuf> {
         let Some(own) = name(format, file) else { return BTreeSet::new() };
         let mut found = BTreeSet::new();
@@ -83,8 +83,7 @@ impl Unplaced {
     }
 }
 
-/// Returns the files from which a file goes on, the first one of the session first; leaves out missing files and those
-/// of another session.
+/// Returns the files that a file continues from, oldest first. Stops at a missing file or one of another session.
 pub(crate) fn bases(
     format: &dyn Format,
     session: &SessionName,
@@ -107,20 +106,20 @@ pub(crate) fn bases(
     bases
 }
 
-/// Returns where the history of a file begins, if that is another file.
+/// Returns where the history of a file begins, if in another file.
 pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
     name(format, path)?;
     let mut reader = Reader::new(sources::open(path, 0).ok()?);
     format.base(Raw::object(reader.next_line().ok()??.line.bytes)?)
 }
 
-/// Returns the file that the index of an agent names for a session, one of whose files is given, if that exists.
+/// Returns the file that the agent's index names for a session, if that file exists. `path` is any file of the session.
 pub(crate) fn named(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
     let named = Index::of(format.home(path)?).file(session).ok()??;
     Some(named).filter(|named| !is_gone(named))
 }
 
-/// Returns the file that an agent reads in place of this one: the one that its index names, or else one that was begun later.
+/// Returns the file that an agent reads instead of this one: the one its index names, otherwise one that was begun later.
 pub(crate) fn read_instead(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
     match named(format, session, path) {
         Some(named) => Some(named).filter(|named| !is_same(named, path)),
@@ -128,7 +127,7 @@ pub(crate) fn read_instead(format: &dyn Format, session: &str, path: &Path) -> O
     }
 }
 
-/// Returns the file that an agent reads in place of this one, because it was begun later.
+/// Returns the session's newest file that was begun later than this one; the agent reads it instead.
 pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     let own = name(format, path)?;
     let is_later = |name: &FileName| name.session == own.session && *name > own;
@@ -136,7 +135,7 @@ pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
 }
 
-/// Returns the other files of a file's name on its shelves, packed or not: where its agent may have put it.
+/// Returns other files with the same name on the file's shelves, compressed or not: where its agent may have moved it.
 pub(crate) fn namesakes(format: &dyn Format, path: &Path) -> Vec<PathBuf> {
     let Some(own) = name(format, path) else { return Vec::new() };
     let Some(file) = path.file_name().and_then(OsStr::to_str) else { return Vec::new() };
@@ -151,8 +150,8 @@ pub(crate) fn namesakes(format: &dyn Format, path: &Path) -> Vec<PathBuf> {
     files.filter(is_other).collect()
 }
 
-/// Returns the files that are meant on the shelves of a file, but for those of folders whose names say that all their
-/// files were begun before a time.
+/// Returns the files on the shelves of a file that `is_meant` accepts. Skips folders whose names show that all their files were
+/// begun earlier.
 pub(crate) fn since(
     format: &dyn Format,
     path: &Path,
@@ -168,8 +167,8 @@ fn real(file: &Path) -> PathBuf {
     file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
-/// Looks for files on a shelf by the parts of their names, in the order of the folders; leaves out folders whose names say that
-/// all their files were begun before a time.
+/// Lists the files on a shelf whose names `parts` accepts, in folder order. Skips folders whose names show that all their files
+/// were begun before `since`.
 fn look(
     shelf: &Shelf,
     since: Option<&str>,
@@ -199,7 +198,7 @@ fn look(
     found
 }
 
-/// Returns whether a folder, named by year, month and day, holds only files that were begun before a time.
+/// Returns true if a folder, named by year, month and day, has only files begun before a time.
 fn is_before(shelf: &Path, folder: &Path, since: Option<&str>) -> bool {
     let Ok(day) = folder.strip_prefix(shelf) else { return false };
     let day = day.to_string_lossy().replace('/', "-");

@@ -1,6 +1,6 @@
-//! Sources: the session files on a disk, found and distinguished by their content before anything is taken in.
+//! Finds session files on disk and identifies them by their content, before anything is imported.
 //!
-//! Invariant: nothing here writes, and no file that cannot be read ends the search.
+//! Invariants: nothing here writes, and an unreadable file never ends the search.
 
 use std::{
     cell::Cell,
@@ -34,30 +34,30 @@ use crate::{
     },
 };
 
-/// How many records are asked which format they are of.
+/// How many records to examine for their format.
 const ASKED: usize = 200;
-/// How many lines may fail to be records before the file counts as one without a session.
+/// After how many lines that are not records a file counts as containing no session.
 const OPAQUE: usize = 2000;
-/// How much of a file that begins like no record is looked at, and how many bytes of records are asked.
+/// How many bytes to read of a file that does not begin like a record, and how many bytes of records to examine.
 const LOOKED: u64 = 64 << 20;
-/// How a compressed file begins.
+/// The first bytes of a compressed file.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The longest compressed file that is also kept as it is.
+/// The largest compressed file whose compressed bytes are stored too.
 pub(crate) const CONTAINER: u64 = 512 << 20;
-/// The longest content of a compressed file, and how many times its own length it may have beyond a size that any may have:
-/// a record that is repeated without end is no session, and would fill the memory.
+/// Limits on the content of a compressed file: DECODED bytes at most, and RATIO times the compressed length at most, but ANY
+/// bytes are always allowed. A record repeated without end is not a session and would fill the memory.
 const DECODED: u64 = 16 << 30;
 const RATIO: u64 = 256;
 const ANY: u64 = 64 << 20;
 
-/// A session file.
+/// A session file found on disk.
 #[derive(Clone)]
 pub struct Source {
-    /// Where it is: absolute, links resolved.
+    /// Absolute path, with links resolved.
     pub path: PathBuf,
-    /// How long it is on the disk.
+    /// Length on disk.
     pub bytes: u64,
-    /// The session that it holds.
+    /// The session in this file.
     pub session: SessionName,
     /// The format of its records.
     pub(crate) format: &'static dyn Format,
@@ -65,18 +65,18 @@ pub struct Source {
     pub(crate) known: Known,
 }
 
-/// How much of a session file the archive holds that was not seen as it is there.
+/// How much of a session file the archive has, for a file whose sighting has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// No session has a file of this path.
+    /// No session has a file with this path.
     Nothing,
-    /// A session has a file of this path, which held less, or something else.
+    /// A session has a file with this path, which had less content, or other content.
     Part,
-    /// It is the live file of a session, which holds the beginning of it.
+    /// It is the live file of a session, which has its beginning.
     Grown,
-    /// A session has all that it holds, unless that session is damaged.
+    /// A session has all of its content, unless that session is damaged.
     All,
-    /// It is the live file of a session, which holds all of it. Only times changed.
+    /// It is the live file of a session, which has all of it. Only its times changed.
     Same,
 }
 
@@ -102,14 +102,14 @@ pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source
     found
 }
 
-/// Returns the file in the folder of a session that its agent reads.
+/// Returns the file in a session's folder that its agent reads.
 pub fn file_of_session(folder: &Path) -> Option<PathBuf> {
     let names = wire::FORMATS.into_iter().filter_map(|format| format.traits().live_name);
     names.map(|name| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Returns the files, in their order, that an agent keeps of one session by rotating: the older states next to a file,
-/// and the newest; of any other file, itself.
+/// Returns the files of one session that an agent keeps by rotating, in order: the older states first, the newest last. For any
+/// other file, returns only that file.
 pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     let of = |path: &Path| {
         let name = path.file_name()?.to_str()?;
@@ -122,7 +122,7 @@ pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     };
     let folder = path.parent().filter(|_| of(path).is_some()).map(here);
     let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
-    // A link among them is not a state of this session, and an empty file only keeps the name of one that is to be set aside.
+    // A link is not a state of this session. An empty file only reserves the name of a file to be set aside.
     let is_state = |one: &Path| {
         let is_live = of(one).is_some_and(|(is_live, _)| is_live);
         one.symlink_metadata().is_ok_and(|meta| meta.is_file() && (is_live || meta.len() > 0))
@@ -143,23 +143,23 @@ impl Source {
         Self { path, bytes: meta.len(), session, format, sighting, known: Known::Part }
     }
 
-    /// Returns the agent's number of a rotated file.
+    /// Returns the number that the agent gave to a rotated file.
     pub(crate) fn rotation(&self) -> Option<u64> {
         rotation(&self.path, self.format)
     }
 }
 
-/// Returns the agent's number of a rotated file.
+/// Returns the number that the agent gave to a rotated file.
 pub(crate) fn rotation(path: &Path, format: &dyn Format) -> Option<u64> {
     format.rotation(path.file_name()?.to_str()?)
 }
 
-/// Returns whether an agent, or a command, set a file aside, so that no agent reads it.
+/// Returns true if an agent or a command set the file aside, so that no agent reads it.
 pub(crate) fn is_set_aside(path: &Path, format: &dyn Format) -> bool {
     rotation(path, format).is_some() || live::is_aside(path)
 }
 
-/// Returns the sighting of a file, which tells whether it was changed since.
+/// Returns the sighting of a file, with which a later change of the file is detected.
 pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
     let nanos =
         |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
@@ -172,30 +172,30 @@ pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
     }
 }
 
-/// A file or a folder that a walk meets.
+/// A file or folder found by a walk.
 pub(crate) enum Met {
-    /// A file, by its absolute path.
+    /// A file, with its absolute path.
     File { path: PathBuf, meta: Metadata, asked: bool },
-    /// One that is left out.
+    /// A file or folder that is skipped.
     Skipped(Skipped),
 }
 
 impl Met {
-    /// Meets a file by its real path, if it is there and was not set aside by a command.
+    /// Returns the file at this real path, if it exists and no command set it aside.
     pub(crate) fn there(path: PathBuf) -> Option<Self> {
         let meta = fs::symlink_metadata(&path).ok()?;
         let is_met = meta.is_file() && !live::is_aside(&path);
         is_met.then_some(Self::File { path, meta, asked: false })
     }
 
-    /// Returns the path of a file.
+    /// Returns the path, if it is a file.
     pub(crate) fn path(&self) -> Option<&Path> {
         if let Self::File { path, .. } = self { Some(path) } else { None }
     }
 }
 
-/// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is
-/// followed; one in a folder is not: its target is met by itself if it is below a named path, and is left out if not.
+/// Walks files and folders in name order and visits nothing twice. Follows links that the user named, but not links found in
+/// folders: if such a target is below a named path it is visited there, otherwise it is skipped.
 pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
     let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut ahead: Vec<(PathBuf, bool)> =
@@ -239,14 +239,14 @@ pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
     }
 }
 
-/// Puts the files of sessions into the place of sidecars that were met next to them, so that each of these is met once.
+/// Replaces sidecars by the session file they belong to, so that each session file is visited once.
 pub(crate) fn with_keepers(met: Vec<Met>) -> Vec<Met> {
     let mut all = Vec::with_capacity(met.len());
-    // Each with whether one of its sidecars was asked for by name.
+    // True if one of its sidecars was named by the user.
     let mut keepers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for met in met {
         match met.path().and_then(keeper) {
-            // Each session of the folder looks at what they share.
+            // Shared by the folder's sessions: each of them reads it.
             Some(keeper) if keeper.is_dir() => {}
             Some(keeper) => {
                 let is_asked = matches!(met, Met::File { asked: true, .. });
@@ -266,13 +266,13 @@ pub(crate) fn with_keepers(met: Vec<Met>) -> Vec<Met> {
     all
 }
 
-/// Returns the session's file, or the sessions' folder, that is there and next to which another file is kept.
+/// Returns the existing session file, or folder of sessions, that another file is kept next to.
 fn keeper(path: &Path) -> Option<PathBuf> {
     let mut keepers = wire::FORMATS.into_iter().filter_map(|format| format.keeper(path));
     keepers.find(|keeper| keeper.is_dir() || disk::look(keeper).unwrap_or(false))
 }
 
-/// Returns the paths in a folder, in the order of the names.
+/// Returns the paths in a folder, sorted by name.
 pub(crate) fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut children = Vec::new();
     for child in fs::read_dir(folder)? {
@@ -282,7 +282,7 @@ pub(crate) fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(children)
 }
 
-/// Returns the format of a file, by its content, and the name of its session.
+/// Returns the format of a file, detected by its content, and the name of its session.
 pub(crate) fn identify(path: &Path) -> Identity {
     let mut begin = Vec::new();
     let mut stream = open(path, 0)?;
@@ -300,7 +300,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
     let (mut first, mut opaque, mut held, mut lines) = (None, 0, 0, Vec::<Vec<u8>>::new());
     while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
         let next = reader.next_line();
-        // Where a file cannot be decoded further, what comes before that tells.
+        // If the file cannot be decoded further, decide by the part before that.
         let next = next.or_else(|error| match &error {
             ReadError::Io { source, .. } if is_of_system(source) => Err(error),
             _ if lines.is_empty() => Err(error),
@@ -316,7 +316,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
         }
     }
     let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
-    // Each question about a field would go through the whole record again.
+    // Gathered once: otherwise each question about a field would scan the whole record again.
     let fields: Vec<_> = records.iter().map(|record| record.gathered()).collect();
     if let Some(agent) = unread::agent_of_most(&fields) {
         return Err(Why::Unread(agent));
@@ -327,7 +327,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
         let agent = unread::agent_of_rest(&fields, path, &begin).map(Why::Unread);
         agent.unwrap_or_else(|| keeper().map_or(Why::NoFormat, beside))
     })?;
-    // That a file cannot be decoded to its end is reported when it is taken in.
+    // A file that cannot be decoded to its end is reported when it is imported.
     let failed = Cell::new(None);
     let mentions = |needle: &[u8]| {
         mentions(path, needle, u64::MAX).unwrap_or_else(|error| {
@@ -343,12 +343,12 @@ pub(crate) fn identify(path: &Path) -> Identity {
     Ok((format, SessionName { format: format.name().to_owned(), id }))
 }
 
-/// Returns whether an error is of the system, and not of the bytes that were read: nothing is known then of what is there.
+/// Returns true if the error comes from the system rather than from the bytes read. Then nothing is known about the content.
 fn is_of_system(error: &io::Error) -> bool {
     error.raw_os_error().is_some()
 }
 
-/// The format of a file and the name of its session, or why the file has none.
+/// The format of a file and the name of its session, or why it has none.
 pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
 
 /// Returns the folder that an agent's list names for the session of a file; nothing, if the list cannot be read.
@@ -357,7 +357,7 @@ pub(crate) fn listed_folder(format: &dyn Format, file: &Path) -> Option<String> 
     format.listed_folder(file, &list)
 }
 
-/// Returns the folder in which the session of a file works, which is read only as far as it says so.
+/// Returns the working folder of a file's session. Reads the file only up to the record that names it.
 fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
     if format.index(file).is_some() {
         return listed_folder(format, file).map(PathBuf::from);
@@ -398,7 +398,7 @@ impl Archive {
     }
 }
 
-/// Identifies files, several at a time, in their order.
+/// Identifies files on several threads; the results are in the order of `paths`.
 pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -417,14 +417,14 @@ pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
         found.extend(beside.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
         found
     });
-    // One that a thread has left out is identified here, so that none gets that of another.
+    // A file that a thread failed to identify is identified here, so that no file gets the result of another.
     let mut found: BTreeMap<usize, Identity> = found.into_iter().collect();
     let all = paths.iter().enumerate();
     let all = all.map(|(n, path)| found.remove(&n).unwrap_or_else(|| identify(path)));
     all.collect::<Vec<Identity>>().into_iter()
 }
 
-/// Returns whether bytes occur in the first part of a file.
+/// Returns true if bytes occur in the first `limit` bytes of a file.
 fn mentions(path: &Path, needle: &[u8], limit: u64) -> io::Result<bool> {
     let finder = memmem::Finder::new(needle);
     let mut stream = open(path, 0)?.take(limit);
@@ -441,7 +441,7 @@ fn mentions(path: &Path, needle: &[u8], limit: u64) -> io::Result<bool> {
     }
 }
 
-/// Opens a file at an offset of its content, decoded if it is compressed.
+/// Opens a file at an offset of its content. A compressed file is decoded.
 pub(crate) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
     let mut file = disk::open(path, Links::Follow)?;
     if !is_compressed(&mut file)? {
@@ -455,7 +455,7 @@ pub(crate) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(stream))
 }
 
-/// Returns the bytes of a file that is compressed, as it is on the disk; `Err` with its length if it is too long.
+/// Returns the compressed bytes of a file, or nothing if it is not compressed; `Err` with its length if it is too long.
 pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
     let mut file = disk::open(path, Links::Follow)?;
     let length = file.metadata()?.len();
@@ -469,8 +469,8 @@ pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>>
     Ok(Some(Ok(disk::whole(file, CONTAINER)?)))
 }
 
-/// Returns a compressed file with other bytes, the same number, in place of those of its lines of which `cover` tells;
-/// nothing if it tells of none. One that cannot be decoded to its end is one up to there: nobody reads the rest.
+/// Returns a compressed file with the lines that `cover` replaces by bytes of the same length, or nothing if it replaces none. If
+/// the file cannot be decoded to its end, it ends there: nobody reads the rest.
 pub(crate) fn cover_packed(
     packed: &[u8],
     cover: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
@@ -492,8 +492,8 @@ pub(crate) fn cover_packed(
     encoder.finish().map(Some)
 }
 
-/// Hands over the lines of a compressed file, each with the separator before it, and at last what is behind them, as long as
-/// more is wanted.
+/// Passes each line of a compressed file to `each`, with the separator before it, and finally the bytes after the last line.
+/// Stops when `each` returns false.
 fn each_line(
     packed: &[u8],
     mut each: impl FnMut(&[u8], &[u8]) -> io::Result<bool>,
@@ -509,7 +509,7 @@ fn each_line(
     Ok(())
 }
 
-/// Returns how long the content of a file is, if that is known without reading it.
+/// Returns the length of a file's content, if known without reading it.
 pub(crate) fn length(path: &Path) -> io::Result<Option<u64>> {
     let mut file = disk::open(path, Links::Follow)?;
     let length = file.metadata()?.len();
@@ -522,7 +522,7 @@ fn is_compressed(file: &mut File) -> io::Result<bool> {
     Ok(begin == ZSTD)
 }
 
-/// A stream that ends where it cannot be read on.
+/// A stream that ends at the first read error.
 struct UpToError<R>(R);
 
 impl<R: Read> Read for UpToError<R> {
@@ -531,14 +531,14 @@ impl<R: Read> Read for UpToError<R> {
     }
 }
 
-/// A stream that may not go on for ever.
+/// A stream with a maximum length.
 struct Bounded<R> {
     stream: R,
     left: u64,
 }
 
 impl<R> Bounded<R> {
-    /// Bounds the content of a compressed file of this length.
+    /// Bounds the content of a compressed file with this length.
     fn new(stream: R, length: u64) -> Self {
         Self { stream, left: length.saturating_mul(RATIO).clamp(ANY, DECODED) }
     }

@@ -1,4 +1,4 @@
-//! The files that a session has: where each is, its states, and how what is there now compares with the newest.
+//! The files of a session: where each is, its generations, and how the file on disk compares with the newest.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::{
     wire::Graph,
 };
 
-/// Judges a file that may hold the content of a generation with this end, or more.
+/// Judges a file that may have the content of a generation with this end, or more.
 pub(crate) fn judged(
     archive: &Archive,
     session: &Session,
@@ -56,7 +56,7 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// Returns those of the files with records that lie on this computer.
+    /// Returns the session's files on this machine that contain records.
     pub(crate) fn of(archive: &Archive, state: &State) -> Self {
         let files = FileNumber::FIRST.onwards().zip(&state.files);
         let is_own = |(n, place): &(FileNumber, &Place)| {
@@ -87,7 +87,7 @@ impl States {
         self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
     }
 
-    /// Returns whether another file, which no longer exists, ended like this: its agent compressed it.
+    /// Returns true if another file, now deleted, had this length and running hash: its agent compressed it.
     pub(crate) fn had(&self, file: FileNumber, length: u64, running: Running) -> bool {
         self.files.iter().filter(|(other, path)| **other != file && is_gone(path)).any(
             |(other, _)| {
@@ -98,7 +98,7 @@ impl States {
     }
 }
 
-/// Returns when the newest record was written.
+/// Returns the newest time of any record.
 pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
     let mut newest = None;
     for place in view.end().earlier() {
@@ -109,7 +109,7 @@ pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncErro
     Ok(newest)
 }
 
-/// Returns the states of files that a session holds, in order.
+/// Returns the generations of a session in order, each with its file.
 pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, SyncError> {
     let tip = archive.store.state(session.key)?;
     let current = tip.position().map(|at| at.generation);
@@ -134,7 +134,8 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
     Ok(held)
 }
 
-/// Returns the compressed file that held a generation: its operation, its place among that one's files, and its size.
+/// Returns the compressed file that contained a generation: its operation, its index among that operation's containers, and its
+/// size.
 pub(crate) fn container(
     tip: &State,
     generation: GenerationNumber,
