@@ -1,4 +1,4 @@
-//! What a person has written into a file or a folder of their choice lies apart from stores, and from the files that agents read.
+//! Keeps files that undertext writes at a path of the user's choice out of stores, and away from agents' files.
 
 use std::{
     fs,
@@ -10,14 +10,14 @@ use crate::{
     model::{DATABASE, TRANSCRIPTS, WITNESS},
 };
 
-/// Refuses a path at which a file is to be written for a person, if it is in a store, or has a file that an agent reads.
+/// Refuses to write a file for the user at a path that is in a store or that is an agent's file.
 ///
-/// Links are followed, and each folder above is looked at where it is, so that no spelling of a path leads past this.
+/// Links are followed and every parent folder is checked, so no spelling of a path gets around this.
 pub fn check_apart(archive: &Archive, path: &Path) -> Result<(), SyncError> {
     let refuse = |why| Err(SyncError::NoPlace { path: path.to_owned(), why });
     let name = path.file_name().zip(path.parent());
     let Some((name, folder)) = name else { return refuse(NoPlace::NoName) };
-    // Where no folder is, nothing is written either.
+    // Without the folder, nothing can be written either.
     let Ok(folder) = fs::canonicalize(folder) else { return Ok(()) };
     if archive.root().is_some_and(|root| folder.starts_with(root)) || is_in_store(&folder) {
         return refuse(NoPlace::InStore);
@@ -31,7 +31,7 @@ pub fn check_apart(archive: &Archive, path: &Path) -> Result<(), SyncError> {
     Ok(())
 }
 
-/// Returns whether a folder is that of a store, or is in one.
+/// Returns true if a folder is a store or is inside one.
 fn is_in_store(folder: &Path) -> bool {
     let is_store = |folder: &Path| {
         let has = |name: &&str| folder.join(name).is_file();

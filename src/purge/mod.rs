@@ -1,19 +1,20 @@
-//! Purging: what was taken out of lines goes from wherever else it is.
+//! Purging: after a redaction, removes the redacted bytes from everywhere else.
 //!
 //! ```text
-//! database    written in order, so that no row, page or log has it
+//! database    rewritten, so that no row, page or log contains them
 //! index       of words, deleted
-//! files       of the sessions, covered as their lines are; an unfinished line that was taken out gets blanks in its place
-//! remainders  successors that were never put in their places, deleted
-//! backups     damaged stores that were set aside when they were mended, deleted
+//! files       of the sessions: redacted lines are replaced, a redacted unfinished line is overwritten with blanks
+//! remainders  successors that were never moved into place, deleted
+//! backups     damaged stores that a repair set aside, deleted
 //! ```
 //!
-//! A mark in the store's folder says that this is to be done. What is cut short is done by the next change: tombstones tell what
-//! is still to be covered. A file that a process has open is left as it is, because what that writes would go with it; so is one
-//! that may not be written now. Another mark names the sessions that have such files, and each change tries these again.
+//! A mark in the store's folder says that a purge is due. The next change finishes an interrupted purge: the tombstones say
+//! what still has to be covered. A file that a process has open is left alone, because what the process writes would be lost with
+//! the old file. So is a file that cannot be written now. A second mark lists the sessions with such files, and each change tries
+//! them again.
 //!
-//! Invariant: a covered file holds the same generation, and is put in its place in one step; nothing of it is set aside.
-//! Invariant: no change fails because a file of another session cannot be covered.
+//! Invariant: a covered file keeps its generation and replaces the old file by one atomic rename; nothing is set aside.
+//! Invariant: a change never fails because a file of another session cannot be covered.
 
 pub(crate) mod apart;
 pub(crate) mod remainders;
@@ -53,31 +54,31 @@ use crate::{
     wire::jsonl::Reader,
 };
 
-/// How often a file is covered that another program writes to meanwhile.
+/// How often to retry covering a file that another program keeps writing to.
 const TRIED: usize = 3;
 
-/// What purging came to.
+/// The result of purging.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Purged {
-    /// Files in which the same lines were covered.
+    /// Files in which redacted lines were replaced.
     pub(crate) covered: Vec<PathBuf>,
-    /// Files that still hold what was taken out, each with its session.
+    /// Files that still contain redacted bytes, each with its session.
     pub(crate) left: Vec<(SessionKey, PathBuf)>,
-    /// Folders with damaged stores, and successors that were never put in their places, which are deleted.
+    /// Deleted folders of damaged stores, and deleted successors that were never moved into place.
     pub(crate) deleted: Vec<PathBuf>,
-    /// Other files in agents' folders that have it or may have it.
+    /// Other files in agents' folders that contain redacted bytes or may contain them.
     pub(crate) beside: Vec<PathBuf>,
-    /// What could not be searched in agents' folders.
+    /// Paths in agents' folders that could not be searched.
     pub(crate) unseen: BTreeSet<PathBuf>,
-    /// Whether a program that reads an older state of the store keeps it in the store's log.
+    /// True if the store's log still contains redacted bytes because another program reads an older state of the store.
     pub(crate) is_in_log: bool,
-    /// The notices on the way, each with its session.
+    /// Notices, each with its session.
     pub(crate) notices: Vec<(SessionName, Notice)>,
 }
 
 impl Archive {
-    /// Waits until no other program changes this archive, and keeps the others out while the answer lives. A redaction that was
-    /// cut short is carried out first.
+    /// Takes the archive's lock, which keeps other programs from changing it until the lock is dropped. First finishes an
+    /// interrupted redaction.
     pub(crate) fn lock(&self) -> Result<Option<Arc<File>>, SyncError> {
         if let Some(held) = self.held_lock() {
             return Ok(Some(held));
@@ -85,7 +86,7 @@ impl Archive {
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
             let done = if is_in_log(root) {
-                // Who still reads what was there keeps it in the log, and hinders no change.
+                // A reader of an older state keeps the bytes in the log, but it must not block changes.
                 finish(self, Duration::ZERO, &mut Purged::default())
             } else if has_uncovered(root) {
                 try_again(self, root)
@@ -98,22 +99,22 @@ impl Archive {
     }
 }
 
-/// Returns whether a name in a store's folder is that of a file that says what is to be done yet.
+/// Returns true if this is the name of a mark in a store's folder.
 pub(crate) fn is_mark(name: &OsStr) -> bool {
     name == REDACTING || name == UNCOVERED
 }
 
-/// Returns true if the database of a store still has to be written again without what was redacted.
+/// Returns true if the store's database still has to be rewritten without redacted bytes.
 pub(crate) fn is_in_log(root: &Path) -> bool {
     !is_gone(&root.join(REDACTING))
 }
 
-/// Returns whether files of sessions in a store's folder are still to be covered.
+/// Returns true if files of this store's sessions still have to be covered.
 pub(crate) fn has_uncovered(root: &Path) -> bool {
     !is_gone(&root.join(UNCOVERED))
 }
 
-/// Says in the store's folder that bytes are being taken out.
+/// Writes the mark that says that a redaction is in progress.
 pub(crate) fn mark(archive: &Archive) -> Result<(), SyncError> {
     let Some(root) = archive.root() else { return Ok(()) };
     let path = root.join(REDACTING);
@@ -121,8 +122,8 @@ pub(crate) fn mark(archive: &Archive) -> Result<(), SyncError> {
     made.map_err(SyncError::at(&path))
 }
 
-/// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
-/// program goes on reading an older state for so long, it is in the database's log until the next change.
+/// Removes redacted bytes from the database, the word index and the sessions' files. If another program reads an older state for
+/// longer than `patience`, they stay in the database's log until the next change.
 pub(crate) fn finish(
     archive: &Archive,
     patience: Duration,
@@ -142,15 +143,15 @@ pub(crate) fn finish(
     if purged.is_in_log { Ok(()) } else { unmark(root, REDACTING) }
 }
 
-/// Covers the files that could not be covered before, where they can be now.
+/// Covers the files that could not be covered before, where possible now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(UNCOVERED);
     let text = disk::read(&path, disk::TEXT).map_err(SyncError::at(&path))?;
-    // A list that cannot be read may have named any of them.
+    // If the list cannot be read, any session may have been on it: try all.
     cover_files(archive, left_in(&text).as_ref(), &mut Purged::default())
 }
 
-/// Covers the files of these sessions, or of all, of which anything was taken out, and keeps which of them could not be covered.
+/// Covers the files of the `named` sessions, or of all sessions, and stores which sessions have files that could not be covered.
 pub(crate) fn cover_files(
     archive: &Archive,
     named: Option<&BTreeSet<SessionKey>>,
@@ -168,13 +169,13 @@ pub(crate) fn cover_files(
     if Some(&left) == named { Ok(()) } else { keep_left(root, &left) }
 }
 
-/// Returns the sessions that are listed as still to be covered, if the list can be read.
+/// Returns the listed sessions, if the list can be read.
 fn left_in(text: &[u8]) -> Option<BTreeSet<SessionKey>> {
     let keys = str::from_utf8(text).ok()?.lines().map(|key| key.parse().ok().map(SessionKey));
     keys.collect()
 }
 
-/// Keeps which sessions have files that are still to be covered.
+/// Stores which sessions have files that still have to be covered.
 fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> {
     if left.is_empty() {
         return unmark(root, UNCOVERED);
@@ -193,7 +194,7 @@ fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> 
     write().map_err(SyncError::at(&path))
 }
 
-/// Removes a file in the store's folder.
+/// Removes a file from the store's folder.
 fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
     match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -203,8 +204,8 @@ fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
     }
 }
 
-/// Covers the files of a session of which anything was taken out, and returns whether none of them is to be tried again. What
-/// keeps a file or a session from being read or written concerns no other one.
+/// Covers the files of a session that has redactions. Returns true if no file has to be retried. A file or session that cannot be
+/// read or written does not affect others.
 fn cover(
     archive: &Archive,
     session: &Session,
@@ -229,8 +230,8 @@ fn cover(
     }
 }
 
-/// Covers the files of a session where they may be written and no process has them, and deletes the successors that were never put
-/// in their places.
+/// Covers the files of a session, where they may be written and no process has them open, and deletes successors that were never
+/// moved into place.
 fn files(
     archive: &Archive,
     session: &Session,
@@ -256,7 +257,7 @@ fn files(
         if kept.is_none() && n.is_some_and(|n| state.sidecars.contains_key(&n)) {
             continue;
         }
-        // What is in the place of a file that undertext writes may lead to it.
+        // Something else in the place of a file that undertext writes may point to that file.
         let is_denied = !is_read_only && own.target.is_err() && !is_gone(&path);
         let done = if is_denied {
             own.target.map(|_| Covered::Nothing)
@@ -266,7 +267,7 @@ fn files(
         match done {
             Ok(Covered::Nothing) => {}
             Ok(Covered::Done) => covered.push(path),
-            // It may never be written, however often it is tried.
+            // This file can never be written, so there is no point in retrying.
             Err(SyncError::Denied { .. }) if is_read_only => left.push((session.key, path)),
             Ok(Covered::Held)
             | Err(SyncError::Io { .. } | SyncError::Read(_) | SyncError::Denied { .. }) => {
@@ -279,7 +280,7 @@ fn files(
     Ok(is_done)
 }
 
-/// Covers a file, if it has anything that is to be covered.
+/// Covers a file if it contains anything redacted.
 fn cover_file(
     archive: &Archive,
     session: &Session,
@@ -313,13 +314,13 @@ fn cover_file(
     Ok(if is_left { Covered::Held } else { done })
 }
 
-/// Returns whether a process has a file open, or may have: what it writes there would go with the file.
+/// Returns true if a process has the file open, or may have: what it writes would be lost with the old file.
 fn is_held(target: &WritableFile, session: &Session) -> bool {
     let holders = live::holders(target.path(), None, session.format.traits());
     holders.map_or(true, |holders| !holders.is_empty())
 }
 
-/// Returns whether the store holds all of a file.
+/// Returns true if the store has all of a file.
 fn is_known(
     state: &State,
     file: Option<FileNumber>,
@@ -330,10 +331,10 @@ fn is_known(
     Ok(newest.is_some_and(|(_, held)| length == Some(length_of(state.ends.get(&held)))))
 }
 
-/// A digest of a file's bytes as they came, and where the operation keeps those that take their place.
+/// The digest of a file's original bytes, and where the store has the bytes that replace them.
 type CameAndKept = (Digest, (OperationNumber, u64));
 
-/// Returns the files of a session that are kept whole and of which bytes were taken out.
+/// Returns the redacted files among those of a session that are stored whole.
 fn whole_files(state: &State) -> BTreeMap<FileNumber, CameAndKept> {
     let containers = state.containers.iter().filter_map(|(operation, at, held)| {
         Some((state.file_of(held.generation)?, held.digest, (*operation, *at)))
@@ -345,7 +346,7 @@ fn whole_files(state: &State) -> BTreeMap<FileNumber, CameAndKept> {
     covered.map(|(n, digest, at)| (n, (digest, at))).collect()
 }
 
-/// Returns the digest of a file, if there is one that is no longer than those that are kept whole.
+/// Returns the digest of a file, unless it is missing or longer than any file that is stored whole.
 fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
     let Some(file) = own_file(path)? else { return Ok(None) };
     match disk::whole(file, sources::CONTAINER) {
@@ -354,7 +355,7 @@ fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
     }
 }
 
-/// Puts what is kept of a file in its place.
+/// Replaces a file with its stored bytes.
 fn put_kept(
     archive: &Archive,
     session: &Session,
@@ -368,24 +369,24 @@ fn put_kept(
     target.install().map_err(io)
 }
 
-/// The lines of a session that are to be covered.
+/// The redacted lines of a session.
 struct CoveredLines {
-    /// Each with what is there now.
+    /// Each with its replacement.
     lines: BTreeMap<LineId, Vec<u8>>,
-    /// Those of which that is lost.
+    /// Lines whose replacement is lost.
     lost: BTreeSet<LineId>,
-    /// Those that were unfinished when they came.
+    /// Lines that were unfinished when they were read.
     unfinished: BTreeSet<LineId>,
 }
 
 impl CoveredLines {
-    /// Returns whether it is known what is to replace a stretch.
+    /// Returns true if the replacement of a stretch is known.
     fn has(&self, Stretch { id, is_unfinished, .. }: &Stretch) -> bool {
         if *is_unfinished { self.unfinished.contains(id) } else { self.lines.contains_key(id) }
     }
 }
 
-/// Returns the lines that came and were covered, and those that stood in their places for a while.
+/// Returns the original lines of redacted entries, and the lines that replaced them for a while.
 fn covered_lines(
     store: &dyn Store,
     session: &Session,
@@ -411,18 +412,18 @@ fn covered_lines(
     Ok(CoveredLines { lines, lost, unfinished: unfinished.collect() })
 }
 
-/// What covering a file came to.
+/// The result of covering a file.
 #[derive(PartialEq, Eq)]
 enum Covered {
-    /// There is nothing to cover.
+    /// The file has nothing to cover.
     Nothing,
-    /// It is covered.
+    /// The file is covered.
     Done,
-    /// It has lines that are not covered: a process has it open, or writes to it all the time, or what is to stand there is lost.
+    /// Lines are left: a process has the file open or keeps writing to it, or their replacement is lost.
     Held,
 }
 
-/// Puts those of the covered lines that are whole in their places.
+/// Replaces the redacted lines in a file, and overwrites redacted unfinished lines with blanks.
 fn cover_lines(
     target: &WritableFile,
     session: &Session,
@@ -453,7 +454,7 @@ fn cover_lines(
         }
         fresh.copy(from, seen.length.saturating_sub(from)).map_err(io)?;
         fresh.finish(at).map_err(io)?;
-        // Who opened it since then would write into a file without a name.
+        // A process that opened the file since then would write to a file without a name.
         let is_held = is_held(target, session);
         if is_held || target.look().map_err(io)? != Some(seen) {
             target.sweep().map_err(io)?;
@@ -469,7 +470,7 @@ fn cover_lines(
     Ok(Covered::Held)
 }
 
-/// Appends what was written to a file at the last moment to the one that has its place now.
+/// Appends what was written to the old file at the last moment to the file that replaced it.
 fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> {
     let rest = old.metadata()?.len().saturating_sub(from);
     if rest == 0 {
@@ -481,7 +482,7 @@ fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> 
     target.append_synced(&rest, end).map(drop)
 }
 
-/// A stretch of a file that is a line, or its beginning.
+/// A part of a file: a line, or the unfinished line at its end.
 struct Stretch {
     offset: u64,
     length: usize,
@@ -489,7 +490,7 @@ struct Stretch {
     is_unfinished: bool,
 }
 
-/// Returns the lines of a file that are asked for, in order, and at last what is behind them.
+/// Returns the lines of a file that `is_asked` accepts, in order, and the unfinished line at the end if it does.
 fn stretches(
     file: impl Read,
     is_asked: &dyn Fn(&Stretch) -> bool,
@@ -514,14 +515,14 @@ fn stretches(
     Ok(found)
 }
 
-/// Returns whether a file holds any of the lines that are asked for.
+/// Returns true if a file contains a line that `is_asked` accepts.
 fn holds(path: &Path, is_asked: &dyn Fn(&Stretch) -> bool) -> Result<bool, SyncError> {
     let found = own_file(path)?.map(|file| stretches(file, is_asked)).transpose()?;
     Ok(found.is_some_and(|found| !found.is_empty()))
 }
 
-/// Opens a file of a session to read it. What is not there, or is no file of its own any more, is not one of the session's; one that
-/// cannot be opened may hold anything.
+/// Opens a file of a session for reading. Returns nothing if it does not exist or is not a plain file any more. A file that
+/// cannot be opened is an error, because it may contain anything.
 fn own_file(path: &Path) -> Result<Option<File>, SyncError> {
     match disk::open(path, Links::Refuse) {
         Err(error) if disk::is_absent(&error) || Refusal::of(&error).is_some() => Ok(None),

@@ -1,8 +1,8 @@
-//! The files of a session, with those that were set aside next to them, and remainders: the successors that a change which was cut
-//! short never put in their places, next to any of these, whether that is there or not. Where an agent goes on in another file, that
-//! of a file which no session knows, too.
+//! The files of a session, including those set aside next to them; and remainders, the successors that an interrupted change
+//! never moved into place. A remainder is next to any of these files, whether or not that file exists. If an agent keeps a
+//! session in several files, a remainder may also belong to a file that no session has.
 //!
-//! Invariant: a successor for which a rotation waits is no remainder.
+//! Invariant: a successor that a rotation waits for is not a remainder.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
     session::Session,
 };
 
-/// Returns the remainders next to the files of all sessions that can be read, each with whether it may be deleted.
+/// Returns the remainders of all readable sessions, each with whether it may be deleted.
 pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, SyncError> {
     let mut found = Vec::new();
     let mut unplaced = Unplaced::default();
@@ -44,16 +44,16 @@ pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, Sync
 /// A file of a session, or one that was set aside.
 pub(crate) struct Own {
     pub(crate) path: PathBuf,
-    /// The file as one that may be written, if it may be.
+    /// The file as one that may be written, or why it must not be.
     pub(crate) target: Result<WritableFile, SyncError>,
-    /// Its number, unless it was set aside.
+    /// Its number, or nothing if it was set aside.
     pub(crate) n: Option<FileNumber>,
-    /// Whether it is where an agent reads it.
+    /// True if it is where an agent reads it.
     pub(crate) is_attached: bool,
 }
 
-/// Returns the files of a session, the live one first, each with those that were set aside next to it: they may have been moved with
-/// it.
+/// Returns the files of a session, the live one first, each followed by the files set aside next to it. All set-aside names are
+/// tried next to every file, because set-aside files may have been moved together with it.
 pub(crate) fn own_files(archive: &Archive, session: &Session, state: &State) -> Vec<Own> {
     let numbers = FileNumber::FIRST.onwards().zip(&state.files).map(|(n, _)| n);
     let (mut own, mut met) = (Vec::new(), BTreeSet::new());
@@ -77,7 +77,7 @@ pub(crate) fn own_files(archive: &Archive, session: &Session, state: &State) -> 
     own
 }
 
-/// Returns the remainders next to the files of a session, each with its file if that may be written.
+/// Returns the remainders next to a session's files, each with the file it would replace, if that may be written.
 pub(crate) fn of_session(
     archive: &Archive,
     session: &Session,
@@ -109,20 +109,20 @@ pub(crate) fn of_session(
     Ok(found)
 }
 
-/// Deletes what was left of a change that began another file for a session, in whichever folder it is.
+/// Deletes the remainders of a change that was starting another file for the session, whichever folder they are in.
 pub(crate) fn sweep(archive: &Archive, session: &Session, state: &State) {
     let live = live_file(archive, state).filter(|live| live.attached);
     let begun = live.as_ref().and_then(|live| siblings::name(session.format, &live.path));
     let Some((live, begun)) = live.zip(begun) else { return };
     for path in Unplaced::since(begun.begun).of(session.format, &live.path) {
         if let Some(target) = target(archive, session, &path) {
-            // What cannot be deleted now is later, and hinders nothing.
+            // If it cannot be deleted now, a later command will do it.
             let _later = target.sweep();
         }
     }
 }
 
-/// Returns the file in whose place a successor was to be put, if that may be written.
+/// Returns the file that a successor was to replace, if that may be written.
 fn target(archive: &Archive, session: &Session, fresh: &Path) -> Option<WritableFile> {
     let format = session.format.name();
     archive.writable.agents_file(&archive.disk, format, &live::placed(fresh)?).ok()
