@@ -1,15 +1,14 @@
-//! Redacting: bytes are taken out of lines, and of files that are kept whole, in every session that has them, and then wherever
-//! else they lie.
+//! Redaction: replaces secret bytes in every session that contains them, in lines and in files that are stored whole, and then
+//! purges them from everywhere else.
 //!
 //! ```text
-//! mark      the store's folder says that bytes are being taken out
-//! commit    an operation a session, with a tombstone for each line; other bytes stand in the lines' places
-//! purge     they go from wherever else they lie: see `purge/mod.rs`
+//! mark      a file in the store's folder says that a redaction is in progress
+//! commit    one operation per session, with a tombstone for each line; the lines are replaced
+//! purge     removes the bytes from everywhere else: see `purge/mod.rs`
 //! unmark
 //! ```
 //!
-//! Invariant: what is cut short before the commit has changed nothing, and what is cut short behind it is carried out by the next
-//! change.
+//! Invariant: a redaction interrupted before the commit has changed nothing; after the commit, the next change finishes it.
 
 pub(crate) mod neighbours;
 
@@ -30,49 +29,49 @@ use crate::{
     store::{Covering, Coverings, FileCovering, RunsCovering, Store, TakenOut, whole_lines},
 };
 
-/// The lines of a session that are to be covered.
+/// What to redact in a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Redaction {
     /// The session.
     pub(crate) session: Session,
-    /// Its entries, each with what is to stand in its line's place.
+    /// Entries with the lines that replace theirs.
     pub(crate) lines: Vec<(EntryNumber, Vec<u8>)>,
-    /// The rules by which something was found in these, where rules found it.
+    /// The rule that found each secret, for secrets found by rules.
     pub(crate) rules: BTreeMap<EntryNumber, String>,
-    /// The words of persons that are taken out.
+    /// Words of the user to remove.
     pub(crate) words: Vec<TakenOut>,
-    /// The files that are kept whole and have it, each with what is to stand in its place.
+    /// Files that are stored whole and contain the secret, with their replacements.
     pub(crate) kept: Vec<Kept>,
-    /// The operations that read unfinished lines which are taken out.
+    /// Operations that read unfinished lines to be redacted.
     pub(crate) unfinished: Vec<Unfinished>,
-    /// The places in which it is and cannot be covered, such as a name, in words.
+    /// Descriptions of places that contain the secret but cannot be redacted, such as a name.
     pub(crate) fixed: Vec<String>,
 }
 
-/// The runs of an operation without unfinished lines that are taken out.
+/// The runs of an operation, without the redacted unfinished lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Unfinished {
     /// The operation.
     pub(crate) operation: OperationNumber,
-    /// All its runs, as they are to stand there.
+    /// All its runs, with the unfinished lines replaced.
     pub(crate) runs: Vec<Run>,
-    /// The unfinished lines that are taken out.
+    /// The ids of the redacted unfinished lines.
     pub(crate) lines: Vec<LineId>,
 }
 
-/// A file that an operation keeps whole, and what is to stand in its place.
+/// A file that an operation stores whole, with its replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// The file.
+    /// The file's number.
     pub(crate) file: Option<FileNumber>,
-    /// The operation, and the file's place among those that it keeps.
+    /// The operation, and the file's index among those it stores.
     pub(crate) at: (OperationNumber, u64),
-    /// The bytes.
+    /// The replacement.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Redaction {
-    /// Returns whether nothing of the session has it.
+    /// Returns true if nothing in the session has to be redacted.
     pub(crate) fn is_nothing(&self) -> bool {
         self.lines.is_empty()
             && self.words.is_empty()
@@ -81,18 +80,18 @@ impl Redaction {
     }
 }
 
-/// What is to be taken out.
+/// What a redaction found.
 pub(crate) struct Found<'f> {
-    /// Of each session that has it.
+    /// The redactions, one for each session that contains the secret.
     pub(crate) redactions: Vec<&'f Redaction>,
-    /// What it is, as far as it is known by its characters.
+    /// The secrets, as far as they are known by their characters.
     pub(crate) secrets: &'f Secrets,
-    /// Whether whole lines are redacted as well.
+    /// True if whole lines are redacted as well.
     pub(crate) has_whole: bool,
 }
 
-/// Covers what a verb has found once every session has caught up. If that is nothing, covers the files of sessions that hold again
-/// what was taken out of them before, as an older copy brings it back. Then searches agents' folders.
+/// Redacts what a verb has found, after every session has caught up, then searches agents' folders. If nothing was found, covers
+/// the files in which an older copy brought redacted lines back.
 pub(crate) fn redact(
     archive: &Archive,
     folders: &[PathBuf],
@@ -112,14 +111,14 @@ pub(crate) fn redact(
         mark(archive)?;
         commit(archive, command, found)?;
         finish(archive, archive.waiting.limit, &mut purged)?;
-        // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
+        // Other sessions' files were redacted before; `doctor` reports those.
         purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
     }
     neighbours::search(archive, folders, &changed, found, &mut purged)?;
     Ok(purged)
 }
 
-/// Says of a refusal that nobody may insist.
+/// Marks a refusal as one that `--force` cannot override.
 fn finally(mut error: SyncError) -> SyncError {
     if let SyncError::Loaded { is_final, .. } = &mut error {
         *is_final = true;
@@ -127,7 +126,7 @@ fn finally(mut error: SyncError) -> SyncError {
     error
 }
 
-/// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
+/// Refuses to redact sessions that an agent has open: it would continue with its own copy and write the bytes again.
 fn refuse_if_loaded(archive: &Archive, sessions: &[Session]) -> Result<(), SyncError> {
     for session in sessions {
         let change = Change::bare(archive, session)?;
@@ -141,7 +140,7 @@ fn refuse_if_loaded(archive: &Archive, sessions: &[Session]) -> Result<(), SyncE
     Ok(())
 }
 
-/// Adds the operations and puts the covered lines in their places, in one transaction.
+/// Adds the operations and replaces the lines, in one transaction.
 fn commit(
     archive: &Archive,
     command: &dyn Fn(u64) -> Command,
@@ -185,7 +184,7 @@ fn commit(
         Change::also(archive, session, &mut together)?.bury(command(count), buried)?;
     }
     together.cover(coverings)?;
-    // A file that was left out is no session's, and its name is kept nowhere else.
+    // A file that was skipped belongs to no session; its path is stored only as a sighting.
     together.unsight(&|path| found.secrets.is_in(path))?;
     for Redaction { session, .. } in &found.redactions {
         let derived = rows::derived(store, session)?;
@@ -194,7 +193,7 @@ fn commit(
     Ok(together.end()?)
 }
 
-/// Returns the lines that came of entries whose lines are covered now, also where they were covered before.
+/// Returns the original line ids of these entries, including those of lines redacted before.
 fn lines_that_came(
     store: &dyn Store,
     session: &Session,

@@ -1,7 +1,7 @@
-//! Neighbours: the files in agents' folders that still have what was redacted, whatever an agent keeps in them: lists of sessions and
-//! prompts, debug logs, settings, records that undertext does not import.
+//! Searches agents' folders for files that still contain what was redacted, whatever they are: lists of sessions and prompts,
+//! debug logs, settings, records that undertext does not import.
 //!
-//! Invariant: they are read at most, and never written. No link is followed.
+//! Invariant: these files are read and never written, and no link is followed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,17 +23,17 @@ use crate::{
     session::Session,
 };
 
-/// How many bytes of a file are searched at once, and the rest of the last line.
+/// How many bytes of a file to search at a time; the rest of the last line is added.
 const PART: u64 = 256 << 10;
-/// How long a line is at most that is searched whole.
+/// The longest line that is searched as a whole.
 const LONGEST: u64 = 64 << 20;
-/// How many bytes of a part are searched again with the next one, for a secret of several lines.
+/// How many bytes to search again with the next part, for a secret that spans lines.
 const OVERLAP: usize = 64 << 10;
-/// How deep folders are searched.
+/// How deep to search folders.
 const DEPTH: usize = 16;
 
-/// Searches agents' folders and the files of these sessions for what was found, and, if it is whole lines, for the ids of the
-/// sessions, whose other files may say anything. Adds what still has it.
+/// Searches agents' folders and the files of these sessions for the secrets. If whole lines were redacted, also searches for the
+/// sessions' ids, because another file that names such a session may say anything. Adds the files that still contain something.
 pub(crate) fn search(
     archive: &Archive,
     folders: &[PathBuf],
@@ -77,12 +77,12 @@ pub(crate) fn search(
     Ok(())
 }
 
-/// The files below folders.
+/// The files below some folders.
 #[derive(Default)]
 struct Files {
     all: BTreeSet<PathBuf>,
     unseen: BTreeSet<PathBuf>,
-    /// Where the folders really are.
+    /// The folders with links resolved.
     roots: Vec<PathBuf>,
 }
 
@@ -115,14 +115,14 @@ impl Files {
         }
     }
 
-    /// Returns true if a link leads to something that is not below any of the folders.
+    /// Returns true if a link leads out of all the folders.
     fn leads_out(&self, link: &Path) -> bool {
         let real = fs::canonicalize(link);
         real.is_ok_and(|real| !self.roots.iter().any(|root| real.starts_with(root)))
     }
 }
 
-/// Returns true if a file has any of these secrets.
+/// Returns true if a file contains any of these secrets.
 fn has_any(path: &Path, any: &[&Secrets]) -> io::Result<bool> {
     let mut file = BufReader::new(disk::open(path, Links::Refuse)?);
     let mut part = Vec::new();
@@ -136,7 +136,7 @@ fn has_any(path: &Path, any: &[&Secrets]) -> io::Result<bool> {
         if part.len() == begin {
             return Ok(false);
         }
-        // Whole lines, as what tells what a record is counts only in a whole one.
+        // Cut at a line: a secret's context within its record counts only in a whole line.
         let from = part.len().saturating_sub(OVERLAP);
         let line = memchr::memchr(b'\n', part.get(from..).unwrap_or_default());
         part.drain(..line.map_or(from, |at| from + at + 1));
