@@ -1,15 +1,14 @@
-//! Mending: what a damaged store still holds goes into a fresh one, which the files of its sessions complete; then the two
-//! change places.
+//! Repair: salvages a damaged store into a fresh one, fills gaps from the files of its sessions, and swaps the two.
 //!
 //! ```text
-//! salvage   mending/store.db      what can be read of the damaged one
-//! fill      lines and kept files that are lost, from every file in which a session was ever met
-//! derive    the rows that are functions of facts and bytes
-//! change    damaged-1/store.db    the damaged one is linked there, with its log and its witness
-//!           store.db              the fresh one is renamed over it
+//! salvage   mending/store.db      what can be read of the damaged store
+//! fill      lines and whole files that were lost, from every file a session was ever found in
+//! derive    rows that are functions of facts and bytes
+//! swap      damaged-1/store.db    the damaged store is linked there, with its log and its witness
+//!           store.db              the fresh store is renamed over it
 //! ```
 //!
-//! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
+//! Invariant: the damaged store is never changed, and at every moment one of the two has the store's name.
 
 pub(crate) mod take_back;
 
@@ -47,30 +46,30 @@ use crate::{
     wire::jsonl::Reader,
 };
 
-/// The files of a store's database; the first one is the database itself.
+/// The files of a store's database, the database itself first.
 const FILES: [&str; 3] = [DATABASE, LOG, WITNESS];
-/// The longest file that may have been kept whole.
+/// The longest file that may have been stored whole.
 const KEPT: u64 = 1 << 30;
-/// How many of the links of lost lines are tried with each line of a file.
+/// How many links of lost lines to try with each line of a file.
 const LINKS: usize = 64;
 
-/// Returns whether an error says that a store is too damaged to be opened.
+/// Returns true if an error means that the store is too damaged to open.
 pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
     match error {
         StoreError::Corrupt { .. } | StoreError::Forgotten { .. } => true,
-        // None at all, next to the witness of one.
+        // The database is missing, but its witness exists.
         StoreError::Absent { .. } => store::is_witnessed(&root.join(DATABASE)),
         _ => false,
     }
 }
 
-/// Keeps other programs from changing the archive in a folder while the answer lives.
+/// Takes the lock of the archive in a folder; it is held until the returned file is dropped.
 pub(crate) fn lock_to_mend(root: &Path) -> Result<File, SyncError> {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     lock::lock(&disk, root, &Waiting::default())
 }
 
-/// Takes back what a mending that was cut short left behind.
+/// Cleans up after an interrupted repair.
 pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
     let _lock = lock_to_mend(root)?;
     put_back(root)
@@ -79,36 +78,36 @@ pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
         .map_err(SyncError::at(root))
 }
 
-/// What a repair has to know about the agents of this machine.
+/// What a repair has to know about this machine's agents.
 #[derive(Debug)]
 pub struct Agents<'a> {
     /// This machine.
     pub here: &'a Here,
     /// The agents' folders.
     pub folders: &'a [PathBuf],
-    /// The sessions to leave out.
+    /// Settings that exclude sessions.
     pub exclude: Exclude,
     /// The files that may be written.
     pub writable: Writable,
 }
 
-/// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
+/// A fresh store with everything that could be salvaged. It is deleted when dropped.
 pub(crate) struct Mending {
     root: PathBuf,
     folder: PathBuf,
-    /// The files from which lines came back.
+    /// The files that lines were restored from.
     pub(crate) refilled: Vec<Refilled>,
-    /// How many operations the damaged store had forgotten, as its witness tells.
+    /// How many operations the damaged store had lost, according to its witness.
     pub(crate) forgotten: u64,
-    /// What did not come back.
+    /// What could not be restored.
     pub(crate) lost: Vec<Loss>,
-    /// Whether nothing was found of a store that had something.
+    /// True if nothing was found in a store that was not empty.
     pub(crate) is_empty: bool,
     _lock: File,
 }
 
 impl Mending {
-    /// Salvages the damaged store in a folder; agents keep their sessions in others. `each` hears how much of it was read, and of how much.
+    /// Salvages the damaged store in a folder. Calls `each` with the amount read so far and the total.
     pub(crate) fn begin(
         root: &Path,
         lock: File,
@@ -119,7 +118,7 @@ impl Mending {
         let folder = root.join(MENDING);
         DirBuilder::new().mode(0o700).create(&folder).map_err(SyncError::at(&folder))?;
         let fresh = folder.join(DATABASE);
-        // Dropped where a step fails, it leaves nothing behind.
+        // Created first, so that its drop cleans up if a step fails.
         let mut mending = Self {
             root: root.to_owned(),
             folder,
@@ -147,9 +146,9 @@ impl Mending {
         &self.folder
     }
 
-    /// Puts the fresh store in place of the damaged one, and returns the folder in which that is kept.
+    /// Replaces the damaged store with the fresh one, and returns the folder in which the damaged one is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
-        // Sessions keep their numbers, by which the index knows them, but that of one that is lost may be given again.
+        // The index refers to sessions by number. Salvaged sessions keep theirs, but the number of a lost session may be reused.
         WordIndex::remove(&self.root)?;
         change_places(&self.root, &self.folder).map_err(SyncError::at(&self.root))
     }
@@ -157,12 +156,12 @@ impl Mending {
 
 impl Drop for Mending {
     fn drop(&mut self) {
-        // The next one removes it as well.
+        // If this fails, the next repair removes it.
         let _ = clear(&self.folder);
     }
 }
 
-/// Refuses a folder that has no room for a second store.
+/// Fails if the disk has no room for a second store.
 fn has_room(root: &Path) -> Result<(), SyncError> {
     let length = |name| fs::metadata(root.join(name)).map_or(0, |meta| meta.len());
     let needed = length(DATABASE) + length(LOG);
@@ -177,11 +176,11 @@ fn has_room(root: &Path) -> Result<(), SyncError> {
     }
 }
 
-/// Where the files of sessions lie.
+/// Where the files of sessions are.
 struct Whereabouts<'a> {
     root: &'a Path,
     here: &'a Here,
-    /// Those in the agents' folders: what told where a session was met may be lost.
+    /// Session files found in agents' folders, for sessions whose own facts about their files may be lost.
     met: BTreeMap<SessionName, Vec<PathBuf>>,
 }
 
@@ -197,7 +196,7 @@ impl<'a> Whereabouts<'a> {
     }
 }
 
-/// Looks for what is lost in the files of its sessions: files that were kept whole, and lines.
+/// Searches the files of damaged sessions for lost lines and for lost files that were stored whole.
 fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
     let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
     for line in salvage.wanted() {
@@ -226,17 +225,17 @@ fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refi
     Ok(refilled)
 }
 
-/// Gives a file back that was kept whole, if it is one that is lost.
+/// Restores a file that was stored whole, if this is a lost one.
 fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<bool, SyncError> {
     if !salvage.wanted_files().iter().any(|file| file.session == session) {
         return Ok(false);
     }
-    // A file that no longer exists or cannot be read holds nothing.
+    // A file that does not exist or cannot be read restores nothing.
     let Ok(bytes) = disk::read(path, KEPT) else { return Ok(false) };
     Ok(salvage.fill_file(&bytes)? > 0)
 }
 
-/// Returns the files in which a session was ever met or is met now, and those that were set aside.
+/// Returns every file in which a session was ever found or is found now, including those that were set aside.
 fn files(
     whereabouts: &Whereabouts<'_>,
     salvage: &Salvage,
@@ -250,7 +249,7 @@ fn files(
         paths.extend(places.filter_map(|file| here.path_of(Some(*root), &file.place)));
     }
     paths.extend(met.get(name).into_iter().flatten().cloned());
-    // Whatever else is in the store's own folder under the session's name.
+    // Any other file in the store's own folder that starts with the session's id.
     let own = list(&root.join(TRANSCRIPTS));
     paths.extend(own.into_iter().filter(|path| {
         path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.id.as_bytes()))
@@ -267,7 +266,7 @@ fn files(
     Ok(paths)
 }
 
-/// Returns what is in a folder, in the order of the names; nothing if it cannot be read.
+/// Returns the paths in a folder, sorted by name; nothing if it cannot be read.
 fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -275,19 +274,19 @@ fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The lines of a session that are looked for.
+/// The lost lines of a session.
 #[derive(Default)]
 struct Sought {
     /// The ids of their entries.
     left: BTreeSet<EntryId>,
-    /// Those whose entries have another line in place of the one that came, by that line.
+    /// Redacted lines among them: the id of the replacement, with the ids of its entries.
     covered: BTreeMap<LineId, Vec<EntryId>>,
-    /// The ids of entries that they are linked to.
+    /// The ids of entries that lost lines are linked to.
     links: BTreeSet<EntryId>,
 }
 
-/// Gives the lines of a file back that are among those that are lost, and returns how many. A file that no longer exists, or cannot be
-/// read on, holds nothing more.
+/// Restores the lost lines that a file contains, and returns how many. A file that cannot be opened or read further restores
+/// nothing more.
 fn found_in(
     path: &Path,
     Sought { left, covered, links }: &mut Sought,
@@ -302,7 +301,7 @@ fn found_in(
         let named = located.line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
         let id = EntryId::of(before.filter(|_| !named), line);
         before = Some(id);
-        // An entry may be linked to another one than the one before it in this file.
+        // The entry may be linked to one that is not before it in this file.
         let elsewhere = links.iter().map(|link| EntryId::of(Some(*link), line));
         let instead = covered.get(&line).into_iter().flatten().copied();
         let ids = [id, EntryId::of(None, line)].into_iter().chain(elsewhere).chain(instead);
@@ -318,7 +317,7 @@ fn found_in(
     Ok(lines)
 }
 
-/// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
+/// Moves the damaged store to a folder of its own, puts the fresh one in its place, and returns that folder.
 fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     let kept = (1..u32::MAX)
         .map(|n| root.join(damaged_folder(n)))
@@ -337,7 +336,7 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     }
     disk::sync_folder(&kept)?;
     disk::sync_folder(root)?;
-    // A log that stays would be taken for that of the fresh store.
+    // A remaining log would be used as the fresh store's.
     for name in [LOG, SHARED] {
         remove_file(&root.join(name))?;
     }
@@ -353,13 +352,13 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Gives the damaged store its log back, if the change of places was cut short behind the log. Whoever read the store since then
-/// may have made an empty log; what was written into another one since then is newer than the kept one, which stays where it is.
+/// Restores the damaged store's log, if a swap was interrupted after removing it. A program that has read the store since may
+/// have created an empty log. A log that is not empty is newer than the saved one, which then stays where it is.
 fn put_back(root: &Path) -> io::Result<()> {
     let Some(store) = identity(&root.join(DATABASE))? else { return Ok(()) };
     for kept in set_aside(root)? {
         if identity(&kept.join(DATABASE))? != Some(store) {
-            // One that holds nothing yet, or nothing any more.
+            // Removes the folder if it is empty.
             let _ = fs::remove_dir(&kept);
             continue;
         }
@@ -369,12 +368,12 @@ fn put_back(root: &Path) -> io::Result<()> {
             if fs::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
                 continue;
             }
-            // An index of the empty log would hide what is in the other one.
+            // The shared index of the empty log would hide the content of the restored one.
             remove_file(&root.join(SHARED))?;
             fs::rename(&kept_log, &log)?;
             disk::sync_folder(root)?;
         }
-        // The store's second name goes last: by it the folder is known.
+        // The second link to the database goes last: it identifies the folder.
         for name in [LOG, WITNESS, DATABASE] {
             remove_file(&kept.join(name))?;
         }
@@ -383,7 +382,7 @@ fn put_back(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns by what a file is known, whatever its names, if it is there.
+/// Returns device and inode of a file, if it exists.
 fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -391,8 +390,8 @@ fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-/// Gives a fresh store its own witness, if the change of places was cut short behind the store: what the damaged one had seen
-/// would tell that it has forgotten.
+/// Installs the fresh store's witness, if a swap was interrupted after renaming the database: the damaged store's witness would
+/// report lost operations.
 fn finish(root: &Path) -> io::Result<()> {
     let mending = root.join(MENDING);
     if fs::symlink_metadata(mending.join(DATABASE)).is_ok() {

@@ -1,10 +1,10 @@
-//! Taking back: a store that has forgotten operations takes in what its own live files still hold of them.
+//! Recovers lost operations from the store's own live files.
 //!
-//! A live file is ahead of its store if it was stamped with a later operation, or is not as long as the store has it. The session
-//! goes on where the file is; where the store was before stays as a branch. A live file without a session becomes one. What
-//! agents' files hold is imported like any other change of theirs.
+//! A live file is ahead of its store if it has the stamp of a later operation or a different length than expected. The session
+//! then continues from the file, and its previous state is kept as a branch. A live file without a session becomes a session.
+//! Agents' files are not handled here: their new lines are imported as usual.
 //!
-//! Invariant: no byte of a live file is changed: nothing else holds the lost operations.
+//! Invariant: no byte of a live file is changed, because nothing else has the lost operations.
 
 use std::{
     ffi::OsStr,
@@ -29,9 +29,9 @@ use crate::{
     store::{Loss, StoreError},
 };
 
-/// Takes in what the store's own live files hold of operations that it has forgotten.
+/// Imports what the store's own live files have of operations that the store lost.
 ///
-/// Sessions of which this fails keep no other from it; they are returned with the reason.
+/// A session for which this fails does not stop the others; it is returned with the reason.
 pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Loss>), SyncError> {
     let (mut taken, mut left) = (Vec::new(), Vec::new());
     let _lock = archive.lock()?;
@@ -58,7 +58,7 @@ pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Loss>)
     Ok((taken, left))
 }
 
-/// Returns whether the next session would fail as well.
+/// Returns true if the error would also stop every other session.
 fn is_of_machine(error: &SyncError) -> bool {
     matches!(error, SyncError::Store(StoreError::Io { .. } | StoreError::Full | StoreError::Busy))
 }
@@ -76,7 +76,7 @@ fn take_back_one(archive: &Archive, session: &Session) -> Result<Option<TakenBac
     follow(&mut Change::bare(archive, session)?, &live.path, live.n).map(Some)
 }
 
-/// Returns the live files below the store's folder that no session has.
+/// Returns the store's own live files that belong to no session.
 pub(crate) fn strays(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     let mut strays = Vec::new();
     for path in transcripts(archive)? {
@@ -87,7 +87,7 @@ pub(crate) fn strays(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     Ok(strays)
 }
 
-/// Returns the store's own live files, those that have a session or not.
+/// Returns all of the store's own live files.
 fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     let Some(folder) = archive.root().map(|root| root.join(TRANSCRIPTS)) else {
         return Ok(Vec::new());
@@ -108,14 +108,14 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     Ok(paths)
 }
 
-/// Lets a session stand where its live file is.
+/// Moves a session to the state of its live file.
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
     let first = change.before.state.next_entry();
     let position = change.position();
     let held = match (&change.before.session, position) {
         (Some(session), Some(position)) => {
             let spans = Some(&change.before.state.spans);
-            // One that is damaged stays as a branch.
+            // If it is damaged, keep it as a branch.
             View::new(change.before.store(), session, position, spans).sequence().ok()
         }
         _ => Some(Vec::new()),
@@ -143,7 +143,7 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
     Ok(TakenBack { session, path: path.to_owned(), entries, operation: outcome.operation, left })
 }
 
-/// Reads a file as a new generation, and returns where it ends and its entries in order.
+/// Reads a file as a new generation. Returns the position at its end and its entries in order.
 fn read(
     change: &mut Change<'_>,
     path: &Path,
@@ -158,7 +158,7 @@ fn read(
     Ok((taken, found))
 }
 
-/// Returns the files that were set aside of a live file of the store's own and of which the store does not know.
+/// Returns the files set aside next to one of the store's own live files that the store does not know about.
 fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
     let (Some(folder), Some(name)) = (live.parent(), live.file_name()) else {
         return Ok(Vec::new());
@@ -182,7 +182,7 @@ fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Makes a session of a live file that has none.
+/// Creates a session for a live file that has none.
 fn begin(archive: &Archive, path: &Path) -> Result<Option<TakenBack>, SyncError> {
     let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
     let place = archive.place_in(path);
