@@ -1,4 +1,4 @@
-//! Adopting: where the history of a session begins in another session's file, that part of the file becomes the session's too.
+//! Adopts the beginning of another session's file, for a session whose history starts there.
 //!
 //! ```text
 //! parent   a b c d e         fork   (the parent's file, up to c) x y
@@ -6,10 +6,10 @@
 //!                                       its own                             x y
 //! ```
 //!
-//! Equal lines are stored once. The part never grows, so it has a name below the store's folder, where no file is.
+//! Equal lines are stored once. The adopted part never grows. Its place is in the store's folder, but no file exists there.
 //!
-//! Invariant: no more of another session's file is taken in than the history goes on from, and nothing of a session that the
-//! user's settings leave out.
+//! Invariant: it never imports more of another session's file than the history continues from, and nothing of a session that the
+//! user's settings exclude.
 
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ use crate::{
 struct Part {
     /// The file's name.
     name: String,
-    /// How many bytes of it belong to the history.
+    /// How many bytes belong to the history.
     bytes: u64,
     lies: Lies,
 }
@@ -56,7 +56,7 @@ enum Lies {
 }
 
 impl Part {
-    /// Opens what there is of it.
+    /// Opens the part, as far as it exists.
     fn open(&self) -> Result<impl Read, SyncError> {
         let stream: Box<dyn Read + '_> = match &self.lies {
             Lies::File(path) => sources::open(path, 0).map_err(SyncError::at(path))?,
@@ -65,14 +65,14 @@ impl Part {
         Ok(stream.take(self.bytes))
     }
 
-    /// Returns how many bytes there are of it: a history may name more than the file has.
+    /// Returns the part's actual length: a history may refer to more bytes than the file has.
     fn length(&self) -> Result<u64, SyncError> {
         let copied = io::copy(&mut self.open()?, &mut io::sink());
         copied.map_err(SyncError::at(Path::new(&self.name)))
     }
 }
 
-/// Takes in the parts of other sessions' files from which a file of a session goes on; returns whether there was any new.
+/// Adopts the parts of other sessions' files that a file continues from. Returns true if any was new.
 pub(crate) fn adopt(
     change: &mut Change<'_>,
     file: &Path,
@@ -98,8 +98,8 @@ pub(crate) fn adopt(
     Ok(is_new)
 }
 
-/// Returns the parts of other sessions' files that lead to a file, the first one first, as far as they are found: on the
-/// agent's shelves, or else in the store.
+/// Returns the parts of other sessions' files that lead to a file, oldest first, as far as they are found on the agent's shelves
+/// or in the store.
 fn parts(
     archive: &Archive,
     format: &dyn Format,
@@ -143,7 +143,7 @@ fn parts(
     Ok(parts)
 }
 
-/// Returns whose file is wanted, its name, and the wanted part of its content, if one of these sessions holds it.
+/// Returns the owner of the wanted file, its name, and the wanted part of its content, if one of these sessions has it.
 fn held(
     archive: &Archive,
     format: &dyn Format,
@@ -170,7 +170,6 @@ fn held(
     Ok(None)
 }
 
-/// Returns the newest generation of a file.
 fn newest(state: &State, file: FileNumber) -> Option<GenerationNumber> {
     let generations = state.generations.iter().map(|(_, generation)| generation);
     generations
@@ -179,7 +178,7 @@ fn newest(state: &State, file: FileNumber) -> Option<GenerationNumber> {
         .max()
 }
 
-/// Returns where the history of a content begins, if that is another file.
+/// Returns where the history of a content begins, if in another file.
 fn base_of(format: &dyn Format, content: &[u8]) -> Option<Base> {
     let mut reader = Reader::new(content);
     let first = reader.next_line().ok()??;

@@ -1,17 +1,17 @@
-//! Bundles and the archive: sessions are written from a store, and imported, each in one transaction with its derived rows.
+//! Bundles: exports sessions from a store, and imports each in one transaction together with its derived rows.
 //!
 //! | the session here | what happens |
 //! |---|---|
-//! | is not here | all operations are added |
-//! | has the same first operations | those that follow are added |
+//! | does not exist | all operations are added |
+//! | has the same first operations | the operations after them are added |
 //! | has the same operations, or more | nothing |
-//! | has another operation of the same number | it is refused |
-//! | would lose bytes that a later operation redacts | it is refused: an import deletes nothing |
+//! | has a different operation with the same number | refused |
+//! | would lose bytes that a later operation redacts | refused: an import deletes nothing |
 //!
-//! An operation keeps its number and its record, and gets the hash that it has after the one before it in this store.
+//! An operation keeps its number and its record. Its hash is recomputed from the operation before it in this store.
 //!
-//! Invariant: places in a bundle are data. A file below the store's folder must be a transcript that no other session has, and no
-//! agent's file is written.
+//! Invariant: places in a bundle are data. A file in the store's folder must be a transcript that no other session has, and an
+//! agent's file is never written.
 
 use std::{
     collections::BTreeMap,
@@ -32,10 +32,10 @@ use crate::{
     wire,
 };
 
-/// How many lines are read at a time.
+/// How many lines to read at a time.
 const BATCH: usize = 1024;
 
-/// Writes a session.
+/// Writes a session to a bundle.
 pub(crate) fn write<W: Write>(
     store: &dyn Store,
     session: &Session,
@@ -73,7 +73,7 @@ pub(crate) fn write<W: Write>(
 
 /// Why a session is not imported.
 enum Refusal {
-    /// Something is wrong with this session; others can be imported.
+    /// Something is wrong with this session. Others can still be imported.
     Session(String),
     /// The rest of the bundle cannot be read.
     Bundle(BundleError),
@@ -99,7 +99,7 @@ impl<E: Into<SyncError>> From<E> for Refusal {
     }
 }
 
-/// Imports the sessions of a bundle, and reports each.
+/// Imports the sessions of a bundle and reports each.
 pub(crate) fn import<R: BufRead>(
     archive: &Archive,
     from: &mut BundleReader<R>,
@@ -117,7 +117,7 @@ pub(crate) fn import<R: BufRead>(
             Err(Refusal::Archive(error)) => return Err(error),
             Err(Refusal::Session(why)) => {
                 each(Brought::new(&of.name, Fate::Refused(why)));
-                // The sessions after it are read all the same.
+                // Skip to the next session, so that the ones after this can be read.
                 if let Err(error) = from.finish(&mut of) {
                     return Ok(Err(error));
                 }
@@ -126,11 +126,11 @@ pub(crate) fn import<R: BufRead>(
     }
 }
 
-/// A session of this store to which operations are added.
+/// A session of this store that operations are added to.
 struct Target<'a> {
     archive: &'a Archive,
     key: Option<SessionKey>,
-    /// Its state before.
+    /// Its state before the import.
     state: State,
     /// The hash of its newest operation.
     newest: Option<OperationId>,
@@ -184,7 +184,7 @@ fn take<R: BufRead>(
             let why = format!("{} has changed in the meantime", live.path.display());
             return Err(Refusal::Session(why));
         }
-        // The store has all of it, and the next change writes it if this one is cut short.
+        // The store has all of its content. If this import is interrupted, the next change writes the file again.
         let file = archive.writable_file(&session.name, &live)?;
         file.remove().map_err(SyncError::at(&live.path))?;
     }
@@ -199,7 +199,7 @@ fn take<R: BufRead>(
 }
 
 impl Target<'_> {
-    /// Adds an operation, unless the session has it already.
+    /// Adds an operation. Returns false if the session already has it.
     fn add(&mut self, mut commit: Commit, of: &Bundled) -> Result<bool, Refusal> {
         let store = self.archive.store();
         let n = commit.operation.n;
@@ -234,7 +234,7 @@ impl Target<'_> {
         Ok(true)
     }
 
-    /// Returns whether the session may have a file at a place.
+    /// Returns true if the session may have a file at this place.
     fn may_have(&self, place: &Place) -> Result<bool, StoreError> {
         let Place::Store(path) = place else { return Ok(true) };
         let name = path.strip_prefix(TRANSCRIPTS.as_bytes()).and_then(|it| it.strip_prefix(b"/"));

@@ -1,4 +1,4 @@
-//! Folders on this machine in which agents keep session files, those that are read and those that are not read yet.
+//! The folders on this machine in which agents keep session files, including agents that undertext does not read yet.
 
 use std::{
     collections::BTreeSet,
@@ -28,12 +28,12 @@ pub struct AgentFolder {
     pub agent: &'static str,
     /// The format of its sessions.
     pub format: &'static str,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
 }
 
-/// Returns the folders in which agents keep sessions on this machine; `variable` tells the folders that the agents were
-/// given.
+/// Returns the folders in which agents keep sessions on this machine. `variable` reads environment variables that configure
+/// agents' folders.
 pub fn agent_folders(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
@@ -53,8 +53,8 @@ pub fn agent_folders(
     folders
 }
 
-/// Returns the sessions that agents with these folders have open, by their own word. `open_in` looks closer at one
-/// session: who has its file open is not asked here.
+/// Returns the sessions that agents with these folders report as open. It does not look for processes that have a session's file
+/// open; `open_in` does, for one session.
 pub fn open_sessions(folders: &[AgentFolder]) -> Vec<OpenSession> {
     let home = |folder: &AgentFolder| {
         let traits = wire::by_name(folder.format)?.traits();
@@ -68,32 +68,32 @@ pub fn open_sessions(folders: &[AgentFolder]) -> Vec<OpenSession> {
     live::open_sessions(homes.iter().map(|(home, traits)| (home.as_path(), *traits)))
 }
 
-/// What agents' folders held when they were looked at last.
+/// What agents' folders contained at the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// When that was, in seconds and nanoseconds of the file system.
+    /// The time of the look: seconds and nanoseconds of the file system's clock.
     pub at: (i64, i64),
     /// All folders.
     pub folders: BTreeSet<PathBuf>,
-    /// The files that have the name of a session file, and that no session has.
+    /// Files that have the name of a session file and belong to no session.
     pub files: BTreeSet<PathBuf>,
 }
 
-/// What agents' folders hold now.
+/// What agents' folders contain now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// All folders.
     pub folders: BTreeSet<PathBuf>,
-    /// The files that have the name of a session file, and that no session has.
+    /// Files that have the name of a session file and belong to no session.
     pub files: BTreeSet<PathBuf>,
-    /// Those of them that are new, or have changed since the last look.
+    /// Those that are new or have changed since the last look.
     pub new: Vec<PathBuf>,
-    /// Whether a folder has changed since then.
+    /// True if a folder has changed since the last look.
     pub has_changed: bool,
 }
 
-/// Looks for session files that no session of an archive has. A folder that has not changed since the last look has no new ones,
-/// and is not read; what cannot be read is passed, because an import reports it. No link is followed.
+/// Looks for session files that belong to no session of an archive. A folder that has not changed since the last look has no new
+/// files and is not read. Anything unreadable is skipped, because an import reports it. No link is followed.
 pub fn new_files(
     archive: Option<&Archive>,
     folders: &[AgentFolder],
@@ -145,7 +145,7 @@ pub fn new_files(
     if files.is_empty() {
         return looked;
     }
-    // Of a store that cannot be read nothing is known to be new.
+    // If the store cannot be read, no file is known to be new.
     let Ok(held) = archive.map(held_places).transpose() else { return Looked::default() };
     for file in files {
         let is_held = held.as_ref().is_some_and(|is_held| is_held(&file));
@@ -156,28 +156,28 @@ pub fn new_files(
     looked
 }
 
-/// Leaves those files out of a look that sessions of an archive have now.
+/// Removes the files that sessions of an archive have by now.
 pub fn leave_out_held(archive: &Archive, looked: &mut Looked) {
-    // If it cannot be read, they are looked at again.
+    // If the store cannot be read, they stay and are looked at again.
     if let Ok(is_held) = held_places(archive) {
         looked.files.retain(|file| !is_held(file));
     }
 }
 
-/// Returns whether a session of an archive has a file.
+/// Returns a predicate that is true for a file that a session of the archive has.
 fn held_places(archive: &Archive) -> Result<impl Fn(&Path) -> bool, StoreError> {
     let places = archive.store().places()?;
     Ok(move |file: &Path| places.binary_search(&archive.place_of(file).to_bytes()).is_ok())
 }
 
-/// Returns whether a file has the name of a session file, and is not one that undertext set aside.
+/// Returns true for the name of a session file that undertext did not set aside.
 fn is_named(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     (bytes.ends_with(b".jsonl") || bytes.ends_with(b".jsonl.zst"))
         && !live::is_aside(Path::new(name))
 }
 
-/// Returns the folders on this machine in which agents keep session files that are not read yet, each with how many it holds.
+/// Returns the folders on this machine with session files that undertext does not read yet, each with the number of files.
 pub fn unread_folders(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
@@ -190,7 +190,7 @@ pub fn unread_folders(
     counted.collect()
 }
 
-/// Counts the files below a folder whose path has these names, in each of which `*` represents any characters.
+/// Counts the files below a folder whose path components match `names`; a `*` matches any characters.
 fn count_files(folder: &Path, names: &[&str]) -> u64 {
     let Some((name, below)) = names.split_first() else { return u64::from(folder.is_file()) };
     let Some((begin, end)) = name.split_once('*') else {

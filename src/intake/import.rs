@@ -1,9 +1,9 @@
-//! Taking in files: a session file as it is becomes, or goes on in, a session of an archive.
+//! Imports session files: each becomes a session of an archive, or continues one.
 //!
-//! Each path is a file of its session, and each state of it a generation: one that only grew stays in its generation, any
-//! other state begins a new one. `main` is where the agent would resume in the file with the newest records.
+//! Each path is a file of its session, and each state of the file a generation. A file that only grew stays in its generation;
+//! any other new state begins a new one. `main` is the position at which the agent would resume the file with the newest records.
 //!
-//! Invariant: a file is never written, and an unchanged one adds nothing.
+//! Invariant: a session file is never written, and an unchanged one adds nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,15 +42,15 @@ use crate::{
     store::{SessionKey, Sighting, StoreError},
 };
 
-/// How many bytes of new sessions are gathered before they are made durable together.
+/// How many bytes of new sessions to gather in one transaction.
 const BATCH: u64 = 96 << 20;
-/// How many nanoseconds a day has.
+/// Nanoseconds in a day.
 const DAY: i64 = 86_400_000_000_000;
 
-/// A step of an import, as it is reported.
+/// A step of an import, passed to the caller's report.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// A file is read.
+    /// A file is about to be read.
     Reading {
         /// The file.
         path: &'a Path,
@@ -58,16 +58,16 @@ pub enum Step<'a> {
         done: u64,
         /// How many files there are.
         total: u64,
-        /// How many bytes were read in so far.
+        /// How many bytes were read so far.
         bytes: u64,
-        /// How many bytes the files have that were never read before.
+        /// How many bytes there are in files that were never read before.
         of: u64,
     },
-    /// A file or a folder is left out.
+    /// A file or folder is skipped.
     Skipped(Skipped),
     /// A session was changed.
     Imported(Imported),
-    /// Somebody deleted the agent's file of a session.
+    /// The agent's file of a session was deleted.
     Gone {
         /// The session.
         session: Session,
@@ -76,10 +76,10 @@ pub enum Step<'a> {
     },
 }
 
-/// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
-/// live files that somebody deleted there are recorded as deleted.
+/// Imports the session files at and below these paths. Files below a folder in `attach` become live files, and deleted live files
+/// there are recorded as deleted.
 ///
-/// A file that cannot be read is reported and left out, and so are those of a session that is damaged; only a failure of the store
+/// A file that cannot be read is reported and skipped, and so are the files of a damaged session. Only a failure of the store
 /// ends the import.
 pub fn import(
     archive: &mut Archive,
@@ -87,7 +87,7 @@ pub fn import(
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
-    // An agent's folder that no longer exists holds nothing to read; what it held is known to be deleted.
+    // An agent's folder that does not exist any more has nothing to read. Its former files are recorded as deleted below.
     let is_meant = |path: &&PathBuf| !(attach.contains(path) && is_gone(path));
     let there: Vec<PathBuf> = paths.iter().filter(is_meant).cloned().collect();
     let attach = real(attach);
@@ -105,8 +105,8 @@ pub fn import(
     Ok(summary)
 }
 
-/// Takes in session files that were met in the folders `attach` and have changed since, by their real paths, as
-/// [`import`] would; live files among those that are gone are known to be.
+/// Imports changed session files from the folders `attach`, given by their real paths, like [`import`]. Live files among `gone`
+/// are recorded as deleted.
 pub fn import_changed(
     archive: &mut Archive,
     changed: &[PathBuf],
@@ -128,8 +128,8 @@ pub fn import_changed(
     Ok(summary)
 }
 
-/// Returns the session files at and below these paths that bring an archive anything, and how many bring nothing; nothing is
-/// written. Those whose content the archive has are taken in where nobody sees it, which tells.
+/// Returns the session files at and below these paths that have something new for the archive, and how many have nothing new.
+/// Writes nothing: files whose content the archive has are imported into a preview to find out.
 pub fn news(
     archive: Archive,
     paths: &[PathBuf],
@@ -162,7 +162,7 @@ pub fn news(
     Ok((groups.concat(), unchanged))
 }
 
-/// Takes in files that were met.
+/// Imports the files that were found.
 fn take(
     archive: &Archive,
     met: Vec<Met>,
@@ -172,14 +172,14 @@ fn take(
 ) -> Result<Summary, SyncError> {
     let mut found = gather(archive, met, &mut |skipped| report(Step::Skipped(skipped)))?;
     for group in &mut found.groups {
-        // Rotated files first, the oldest of them first; others as they were begun.
+        // Rotated files first, oldest first; other files by the time they were begun.
         group.sort_by_cached_key(|source| {
             let begun = siblings::name(source.format, &source.path);
             (source.rotation().is_none(), source.rotation(), begun)
         });
     }
-    // What was worked on in one day comes to lie together, where who reads the newest sessions first finds it. The sessions
-    // of a day stay as they were met, folder by folder: those of a project share most.
+    // Sessions of one day are stored next to each other, so reading the newest sessions first is fast. Within a day they stay in
+    // folder order, because sessions of one project share most lines.
     let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
     found.groups.sort_by_cached_key(|group| group.iter().map(day).max());
     let new = found.groups.iter().flatten().filter(|source| source.known == Known::Nothing);
@@ -194,13 +194,12 @@ fn take(
     Ok(summary)
 }
 
-/// Returns these paths without links, also of folders that no longer exist.
+/// Resolves links in these paths, also of folders that do not exist any more.
 fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| live::real(path).ok()).collect()
 }
 
-/// Keeps as a fact that somebody deleted the agent's file of a session, or one from which that goes on, if it is one that is
-/// meant.
+/// Records that the agent's file of a session, or one that it continues from, was deleted, if `is_meant` accepts it.
 fn note_loss(
     archive: &Archive,
     session: Session,
@@ -210,7 +209,7 @@ fn note_loss(
 ) -> Result<(), SyncError> {
     let look = || {
         let state = match archive.store.state(session.key) {
-            // Nothing of it is wanted here, and verify tells of it.
+            // Nothing of it is needed here, and `verify` reports it.
             Err(StoreError::Corrupt { .. }) => return Ok(None),
             state => state?,
         };
@@ -224,7 +223,7 @@ fn note_loss(
         return Ok(());
     }
     let _lock = archive.lock()?;
-    // Another program may have put it back, or noted it, before the lock was free.
+    // Another program may have restored the file, or recorded the loss, before the lock was free.
     let Some((live, state)) = look()? else { return Ok(()) };
     let noted = if state.live == Some(live.n) {
         catch_up::catch_up(archive, &session)
@@ -247,7 +246,7 @@ fn note_loss(
     Ok(())
 }
 
-/// Sessions while they are taken in, new ones and those that grew many in a transaction.
+/// An import in progress. New sessions and sessions that only grew share a transaction.
 struct Taking<'a> {
     archive: &'a Archive,
     /// The folders whose files become live files.
@@ -260,11 +259,11 @@ struct Taking<'a> {
     of: u64,
     done: u64,
     sightings: Vec<Sighting>,
-    /// The sessions of several files that were changed, whose forks may lack a part of them.
+    /// Changed sessions of agents that keep a session in several files. Their forks may lack a part of them.
     changed: Vec<SessionName>,
-    /// The sessions that are counted: a fork may be taken in once more when its parent is.
+    /// Sessions already counted: a fork may be imported again after its parent.
     counted: BTreeSet<SessionKey>,
-    /// The sessions in the open transaction, to be reported once it is durable.
+    /// Sessions in the open transaction, to be reported after its commit.
     gathered: Vec<Imported>,
     open: Together<'a>,
 }
@@ -303,13 +302,13 @@ impl<'a> Taking<'a> {
     ) -> Result<Summary, SyncError> {
         let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
         let taken = taken.and_then(|()| self.forks());
-        // Whole sessions are kept, whatever came after them; a failure has taken the rest of its transaction back.
+        // Whole sessions stay imported, whatever failed after them. The failure has already rolled back its own transaction.
         let settled = self.end_transaction();
         taken.and(settled)?;
         Ok(self.summary)
     }
 
-    /// Takes in the files of a session; one that cannot be read is left out.
+    /// Imports the files of a session. A file that cannot be read is skipped.
     fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), SyncError> {
         let mut is_apart = false;
         while let Some(first) = group.first().cloned() {
@@ -339,7 +338,7 @@ impl<'a> Taking<'a> {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;
                     self.done += group.len() as u64;
-                    // One that could not be read on is looked at again, for that may pass.
+                    // Without a sighting, a file that could not be read to its end is read again by the next import.
                     let is_unread = |source: &Source| {
                         let mut odd = imported.iter().flat_map(|imported| &imported.oddities);
                         odd.any(|odd| odd.quirk == Quirk::Unreadable && odd.path == source.path)
@@ -355,7 +354,7 @@ impl<'a> Taking<'a> {
                         self.end_transaction()?;
                     }
                 }
-                // Other sessions need nothing of one that is damaged.
+                // Damage in one session does not affect the others.
                 Err(Failed::Verb(error)) if error.is_damage() && !gathers => {
                     let whys = iter::once(Why::Denied(Box::new(error)));
                     let whys = whys.chain(iter::repeat_with(|| Why::Along));
@@ -363,7 +362,7 @@ impl<'a> Taking<'a> {
                         self.leave_out(source.path, why)?;
                     }
                 }
-                // What failed is tried again by itself, and reported if it fails again.
+                // Retry alone; a second failure is reported.
                 Err(Failed::Verb(error)) if is_apart => {
                     self.end_transaction().map_err(|_| error)?;
                 }
@@ -373,7 +372,7 @@ impl<'a> Taking<'a> {
                     self.sightings.clear();
                     return Err(error);
                 }
-                // The other files are taken in without it.
+                // The other files are imported without it.
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
                     self.leave_out(path, why)?;
@@ -383,7 +382,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Leaves out a file that was to be taken in.
+    /// Skips a file that was to be imported.
     fn leave_out(&mut self, path: PathBuf, why: Why) -> Result<(), SyncError> {
         self.done += 1;
         self.summary.leave_out(&path, &why)?;
@@ -392,7 +391,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Takes in what the forks lacked of those sessions that were changed.
+    /// Imports what the forks of changed sessions lacked.
     fn forks(&mut self) -> Result<(), SyncError> {
         while let Some(parent) = self.changed.pop() {
             self.end_transaction()?;
@@ -400,7 +399,7 @@ impl<'a> Taking<'a> {
             for (key, name) in self.archive.store().tied(&parent.format, &tie, None)? {
                 let session = Session::from_store(key, name)?;
                 let files = match lacking(self.archive, &session) {
-                    // One that is damaged goes on lacking it.
+                    // A damaged fork still lacks it.
                     Err(error) if error.is_damage() => continue,
                     files => files?,
                 };
@@ -412,7 +411,7 @@ impl<'a> Taking<'a> {
                     let Source { session, format, path, .. } = source;
                     self.archive.exclusion(session, *format, Some(path)).is_none()
                 });
-                // They were not named, and are not counted.
+                // The user did not name these files, so they are not counted.
                 let Summary { files: counted, unchanged, .. } = self.summary;
                 let (done, files) = (self.done, files.collect::<Vec<_>>());
                 self.summary.files += files.len() as u64;
@@ -424,8 +423,9 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Has a new session gathered with others, and imports what its agent appended to one that has only grown, whose notices are
-    /// returned. Any other one is a transaction of its own, because its live file follows.
+    /// Decides how a session is imported. A new session joins the open transaction. If a session has only grown, imports what its
+    /// agent appended and returns the session and its notices. Any other session gets its own transaction, because its live file
+    /// has to follow.
     fn prepare(&mut self, group: &[Source]) -> Result<Option<(Session, Vec<Notice>)>, SyncError> {
         let [first, others @ ..] = group else { return Ok(None) };
         let has_base = || siblings::base(first.format, &first.path).is_some();
@@ -435,14 +435,14 @@ impl<'a> Taking<'a> {
             if !self.open.is_open() {
                 self.open.begin()?;
             }
-            // Another program may have made it before the lock was ours.
+            // Another program may have created the session before we had the lock.
             match self.archive.session(&first.session)? {
                 None => return Ok(None),
                 Some(session) if is_grown => {
                     match agent_file::gather(self.archive, &session, &first.path, &mut self.open) {
                         Ok(Some(notices)) => return Ok(Some((session, notices))),
                         Ok(None) => {}
-                        // It is tried again by itself.
+                        // Retried in its own transaction.
                         Err(error) => self.end_transaction().map_err(|_| error)?,
                     }
                 }
@@ -455,7 +455,7 @@ impl<'a> Taking<'a> {
         Ok(None)
     }
 
-    /// Ends the open transaction, if there is one, and reports the sessions that are durable now.
+    /// Commits the open transaction, if there is one, and reports its sessions.
     fn end_transaction(&mut self) -> Result<(), SyncError> {
         let settled = self.open.end();
         if settled.is_err() {
@@ -485,7 +485,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// Returns the files of a session that lacks a part of its history, in no order.
+/// Returns the files of a session whose history is incomplete, in any order; none if it is complete.
 fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
     let view =

@@ -1,4 +1,4 @@
-//! Intake: what comes into an archive: files of agents, bundles, and files that are put back.
+//! Intake: imports agents' files and bundles into an archive, and restores files that were deleted.
 
 pub(crate) mod adopt;
 pub(crate) mod bundle;

@@ -1,6 +1,6 @@
-//! What is new: which of the session files that are met may bring an archive anything.
+//! Finds out which of the session files found may have something new for an archive.
 //!
-//! Invariant: nothing is written, and no file that the archive knows by its stamp is read.
+//! Invariants: nothing is written, and a file whose sighting is unchanged is not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +30,7 @@ use crate::{
     wire,
 };
 
-/// Meets the files at and below these paths, and those of the same sessions.
+/// Finds the files at and below these paths, and the other files of the same sessions.
 pub(crate) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) -> Vec<Met> {
     let mut met = Vec::new();
     let named = with_states(paths, shelved);
@@ -38,20 +38,20 @@ pub(crate) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) 
     sources::with_keepers(met)
 }
 
-/// The files that may bring anything new.
+/// Files that may have something new.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    /// By session.
+    /// The files of each session.
     pub(crate) groups: Vec<Vec<Source>>,
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) summary: Summary,
     /// The lists of titles next to all files.
     pub(crate) lists: Lists,
-    /// The new sightings of files in which only times changed.
+    /// New sightings of files whose times changed and nothing else.
     pub(crate) sightings: Vec<Sighting>,
 }
 
-/// Finds among the files that were met those that may bring anything new.
+/// Selects the files that may have something new.
 pub(crate) fn gather(
     archive: &Archive,
     met: Vec<Met>,
@@ -61,7 +61,7 @@ pub(crate) fn gather(
     met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
-    // A file that goes on from no session's state is identified by its content alone, many files at a time.
+    // A file that continues no stored state is identified by its content alone, several files at a time.
     let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No(_)));
     let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
     let mut identities = sources::identify_all(&asked);
@@ -112,13 +112,13 @@ pub(crate) fn gather(
     Ok(Gathered { groups, summary, lists, sightings })
 }
 
-/// The part of a met file that an archive holds.
+/// How much of a file the archive has.
 enum Held {
-    /// All of it, as it is; with its sighting, if that is new.
+    /// All of it; with its new sighting, if only its times changed.
     Unchanged(Option<Sighting>),
-    /// A session that holds a state from which the file goes on, or the file itself.
+    /// A session has a state that the file continues, or the whole file.
     By(Session, Known),
-    /// No state from which the file goes on.
+    /// No session has a state that the file continues.
     No(Known),
 }
 
@@ -146,12 +146,12 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
     Ok(Held::Unchanged(settled))
 }
 
-/// Returns the session of a file, if the file goes on from the state of it that the session holds, and how much of it that is.
+/// Returns the session whose stored state a file continues, and how much of the file that state covers.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::from_store(key, name)?;
         let state = match archive.store().state(key) {
-            // It is left out, with its reason, where it is taken in.
+            // The import will skip it and report the reason.
             Err(StoreError::Corrupt { .. }) => return Ok(Some((session, Known::All))),
             state => state?,
         };
@@ -171,13 +171,13 @@ fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, Sy
     Ok(None)
 }
 
-/// Returns why a file is left out that was set aside: another store may have been in use then.
+/// Returns why a set-aside file is skipped. Another store may have been in use when it was set aside.
 fn unheld(archive: &Archive, path: &Path) -> Result<Why, SyncError> {
     let Some(live) = live::set_aside_from(path) else { return Ok(Why::Aside) };
     let store = archive.store();
     let name = path.file_name().map(OsStr::as_bytes);
     let is_held_by = |session| match store.state(session) {
-        // What it holds is not known, and verify tells of it.
+        // What a damaged session has is unknown; `verify` reports it.
         Err(StoreError::Corrupt { .. }) => Ok(true),
         state => Ok::<_, SyncError>(
             state?.rotations.iter().any(|(_, rotation)| Some(&*rotation.aside) == name),
@@ -194,7 +194,7 @@ fn unheld(archive: &Archive, path: &Path) -> Result<Why, SyncError> {
         Ok(found) => found,
         Err(why) => return Ok(why),
     };
-    // It may have been set aside where the store knew another path of it.
+    // It may have been set aside when the store knew the live file under another path.
     let known = archive.session(&session)?;
     if known.map(|known| is_held_by(known.key)).transpose()? == Some(true) {
         return Ok(Why::Aside);
@@ -203,7 +203,7 @@ fn unheld(archive: &Archive, path: &Path) -> Result<Why, SyncError> {
     Ok(excluded.map_or(Why::Unheld, |by| Why::Excluded { session, by }))
 }
 
-/// Returns why a file is left out, given why it would be if the store did not know it.
+/// Returns why a file is skipped: if it has no format but the archive has a session from it, it was emptied.
 fn emptied(archive: &Archive, path: &Path, why: Why) -> Result<Why, SyncError> {
     if !matches!(why, Why::NoFormat) {
         return Ok(why);
@@ -212,8 +212,7 @@ fn emptied(archive: &Archive, path: &Path, why: Why) -> Result<Why, SyncError> {
     Ok(held.into_iter().next().map_or(why, |(_, session, _)| Why::Emptied(session)))
 }
 
-/// Returns paths with the other files of the sessions of those named: the states that an agent set aside, and the files
-/// from which they go on.
+/// Adds the other files of the sessions of these paths: states that an agent rotated, and the files they continue from.
 pub(crate) fn with_states(paths: &[PathBuf], shelved: &mut Shelved) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut met = BTreeSet::new();
@@ -233,7 +232,7 @@ pub(crate) fn with_states(paths: &[PathBuf], shelved: &mut Shelved) -> Vec<PathB
     all
 }
 
-/// Returns the files from which a file goes on, if its name says that there may be some.
+/// Returns the files that a file continues from, if its agent keeps a session in several files.
 fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
     let is_one_of_several =
         wire::FORMATS.into_iter().any(|format| siblings::name(format, path).is_some());
@@ -243,7 +242,7 @@ fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
 }
 
 impl Summary {
-    /// Counts a file that is left out. If no more files can be opened, none is left out: the import fails.
+    /// Counts a skipped file. Fails the import if the process has run out of file descriptors.
     pub(crate) fn leave_out(&mut self, path: &Path, why: &Why) -> Result<(), SyncError> {
         if let Some(code) = why.os_error()
             && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)

@@ -1,4 +1,4 @@
-//! Peeking: a session file is read as it is, into an archive that lasts as long as its value.
+//! Reads a session file into an archive in memory.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     session::Session,
 };
 
-/// Reads a session file into an archive that lasts as long as its value; nothing is written.
+/// Reads a session file into an archive in memory; writes nothing.
 pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), SyncError> {
     let archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;

@@ -1,9 +1,8 @@
-//! Putting back: the files of a session that somebody deleted are written again, where the agent reads them.
+//! Restores files of a session that were deleted, at the paths where the agent reads them.
 //!
-//! Agents delete their old transcripts, and what they keep next to them. The store holds the bytes of each, as the agent left
-//! them last.
+//! Agents delete old transcripts and the files next to them. The store has the last content of each.
 //!
-//! Invariant: nothing that is where a file belongs is written over, and each file is there whole or not at all.
+//! Invariant: an existing file is never overwritten, and a restored file is complete or does not exist.
 
 use std::{cmp::Reverse, collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
 
@@ -24,17 +23,17 @@ use crate::{
     session::{Session, graph::content},
 };
 
-/// Files that were put back.
+/// The restored files.
 #[derive(Default)]
 pub(crate) struct PutBack {
-    /// Those that were written, the one that the agent reads last.
+    /// The files written; the one that the agent reads is the last.
     pub(crate) files: Vec<PathBuf>,
-    /// Why the agent would not take the session there, if its list lacks the folder.
+    /// Set if the agent would not accept the session there, because its list lacks the folder.
     pub(crate) unlisted: Option<SyncError>,
 }
 
-/// Writes the files of a session that no longer exist; none if all are there. The one that the agent reads gets this time, older ones an
-/// earlier one. The caller holds the lock, and attaches the one that the agent reads.
+/// Writes the files of a session that were deleted; none if all exist. The file that the agent reads gets the time `at`, older
+/// ones get earlier times. The caller holds the lock and attaches the file that the agent reads.
 pub(crate) fn put_back(
     archive: &Archive,
     session: &Session,
@@ -50,9 +49,9 @@ pub(crate) fn put_back(
     for (n, generation) in newest(&state).rev() {
         let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)));
         let Some(path) = place.and_then(|place| archive.path_of(place)) else { continue };
-        // Of one that was moved only the newest place counts.
+        // Of a file that was moved, only the newest path counts.
         let is_newest = names.insert(path.file_name().map(OsStr::to_owned));
-        // What an agent keeps in several files goes on from the older ones.
+        // If an agent keeps a session in several files, it needs the older ones too.
         let is_part = siblings::name(session.format, &path).is_some()
             || sources::rotation(&path, session.format).is_some();
         let file = LiveFile { n, path, attached: true };
@@ -64,7 +63,7 @@ pub(crate) fn put_back(
     files.reverse();
     files.sort_by_key(|(is_wanted, ..)| *is_wanted);
     for (_, file, _) in &files {
-        // Who has the deleted one open would go on writing there.
+        // A process that has the deleted file open would continue to write there.
         refuse_if_loaded(archive, session, &file.path)?;
     }
     let mut earlier = i64::try_from(files.len()).unwrap_or_default();
@@ -72,7 +71,7 @@ pub(crate) fn put_back(
         earlier -= 1;
         let at = Timestamp(at.0 - earlier);
         let target = target(archive, session, &file)?;
-        // Before the file is there, for its agent may begin meanwhile.
+        // Do this before the file exists, because its agent may read it right away.
         match listing::finish(archive, session.format, &session.name, &target, archive.now()) {
             Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
             listed => listed?,
@@ -83,7 +82,7 @@ pub(crate) fn put_back(
     Ok(done)
 }
 
-/// Writes the sidecars of a session that no longer exist, also where its own files are there. The caller holds the lock.
+/// Writes the sidecars of a session that were deleted, even if its own files exist. The caller holds the lock.
 pub(crate) fn put_sidecars_back(
     archive: &Archive,
     session: &Session,
@@ -110,7 +109,7 @@ pub(crate) fn put_sidecars_back(
     Ok(all)
 }
 
-/// Writes a file as it was in a generation.
+/// Writes a file with its content in a generation.
 fn write(
     archive: &Archive,
     session: &Session,
@@ -132,13 +131,13 @@ fn write(
     })
 }
 
-/// Returns a file that no longer exists as one that may be written; its folder is made.
+/// Returns a deleted file as one that may be written, and creates its folder.
 fn target(
     archive: &Archive,
     session: &Session,
     file: &LiveFile,
 ) -> Result<WritableFile, SyncError> {
-    // Who reads that it is outside could point at a file that is there; this one no longer exists.
+    // "Outside" suggests that the user could name an existing file. This one was deleted, so say that.
     let gone = |error| match error {
         SyncError::Denied { session, path, why: Denied::Outside } => {
             SyncError::Denied { session, path, why: Denied::Gone }
@@ -152,7 +151,7 @@ fn target(
     archive.writable_file(&session.name, file).map_err(gone)
 }
 
-/// Puts a file that no longer exists into its place, whole, unless something is there meanwhile.
+/// Writes a complete file at a path that does not exist. Fails if a file has appeared there meanwhile.
 fn install(
     target: &WritableFile,
     at: Timestamp,

@@ -1,21 +1,21 @@
-//! What hooks of agents have named and nobody has taken in yet: a queue in the user's own state folder, a small file for
-//! each name.
+//! The queue of names that agents' hooks have reported and that are not imported yet. It is in the user's state folder, one small
+//! file per name.
 //!
 //! ```text
 //! hook     adds the name, starts a worker, and exits: the agent does not wait
-//! worker   takes the queue's lock, or ends if another one has it
-//!          takes the names, waits until their files are whole, has them taken in, until there are no more names
-//!          gives the lock back, and begins again if a name came meanwhile
+//! worker   takes the queue's lock, or ends if another worker has it
+//!          takes the names, waits until their files are complete, has them imported; repeats until no names are left
+//!          releases the lock, and starts over if a name has arrived meanwhile
 //!
 //! named-1a2b         waits
-//! named-1a2b.taken   its file is being taken in; what is left of such names is taken in by the next worker
+//! named-1a2b.taken   its file is being imported; if it is left over, the next worker imports it
 //! ```
 //!
-//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left. What cannot be imported
-//! now, because the disk is full or the store is locked, waits again, and the worker retries until it succeeds.
+//! So one worker imports everything, however often it is named, and no name is missed that arrives while the worker ends. If an
+//! import fails because the disk is full or the store is locked, the name waits again and the worker retries until it succeeds.
 //!
-//! A file is whole once it did not change for a while: an agent may write a turn's end after it has told of it. What
-//! is named is data: a file is taken in if it is in the folders of the agent that named it, and only then.
+//! A file is complete when it has not changed for a while: an agent may write the end of a turn after reporting it. Names are
+//! data: a file is imported only if it is in the folders of the agent that named it.
 
 use std::{
     collections::BTreeMap,
@@ -35,36 +35,36 @@ use crate::{
     wire::{self, Named},
 };
 
-/// How often a file is looked at.
+/// How often to look at a file.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a file must not change.
+/// How long a file must be unchanged.
 const QUIET: Duration = Duration::from_millis(400);
-/// How long a file that changes all the time is waited for.
+/// How long to wait for a file that keeps changing.
 const LONGEST: Duration = Duration::from_secs(10);
-/// How long a file that is not there is waited for: an agent begins it only with the first answer.
+/// How long to wait for a file that does not exist: some agents create it only with the first answer.
 const ABSENT: Duration = Duration::from_secs(5);
-/// How often the file of a session that is known by its id is looked for.
+/// How often to look for the file of a session that is known by its id.
 const SEARCH: Duration = Duration::from_millis(500);
-/// How old a name is that is half written and that nobody writes any more.
+/// How old a half-written name must be before it is deleted.
 const ABANDONED: Duration = Duration::from_secs(60);
-/// How deep below an agent's folder a file may lie: folders of years, months and days are above some.
+/// How deep a file may be in an agent's folder: some agents use folders for year, month and day.
 const DEEPEST: usize = 4;
 /// The longest name.
 const NAME: u64 = 64 << 10;
-/// How long the log may become before it begins again; the one before it is kept.
+/// How long the log may get before a new one is started. One old log is kept.
 const LOG: u64 = 128 << 10;
-/// How the file of a name begins.
+/// The prefix of a name's file.
 const PREFIX: &str = "named-";
-/// How the file of a name ends whose own file is being taken in.
+/// The extension of a name's file while the session file is being imported.
 const TAKEN: &str = "taken";
 
-/// The names that hooks left.
+/// The queue of names reported by hooks.
 #[derive(Clone, Debug)]
 pub struct Queue {
     folder: PathBuf,
 }
 
-/// The worker's hold on the queue.
+/// A worker's exclusive access to the queue.
 #[derive(Debug)]
 pub struct Work {
     queue: Queue,
@@ -74,10 +74,10 @@ pub struct Work {
     taken: Vec<PathBuf>,
 }
 
-/// A name that waits for its file to be whole.
+/// A name that waits for its file to be complete.
 #[derive(Debug)]
 struct Waiting {
-    /// What tells when the name was left last.
+    /// The stamp of the name's file, to detect that a hook has named it again.
     left: Option<Stamp>,
     format: String,
     named: Named,
@@ -89,7 +89,7 @@ struct Waiting {
     unchanged: Instant,
 }
 
-/// What is to be done about a name.
+/// What to do about a name.
 enum Turn {
     Wait,
     Take(PathBuf),
@@ -97,12 +97,12 @@ enum Turn {
 }
 
 impl Queue {
-    /// Returns the queue in a user's state folder, which need not be there.
+    /// Returns the queue in a user's state folder, which need not exist.
     pub fn of(state: &Path) -> Self {
         Self { folder: state.join("hooks") }
     }
 
-    /// Returns where it is told what became of the names.
+    /// Returns the path of the log.
     pub fn log_path(&self) -> PathBuf {
         self.folder.join("log")
     }
@@ -118,7 +118,7 @@ impl Queue {
         if text.len() as u64 > NAME {
             return Err(io::Error::new(ErrorKind::InvalidInput, "the name is too long"));
         }
-        // The same name is the same file, so that it waits once.
+        // Equal names have the same file, so each waits only once.
         let path = self.folder.join(format!("{PREFIX}{:.32}", LineId::of(&text).to_string()));
         let fresh = path.with_extension(std::process::id().to_string());
         let _ = fs::remove_file(&fresh);
@@ -126,11 +126,11 @@ impl Queue {
         fs::rename(&fresh, &path)
     }
 
-    /// Takes the queue to work on it, unless another program does.
+    /// Takes the queue's lock to work on it. Returns nothing if another program has it.
     pub fn work(&self) -> io::Result<Option<Work>> {
         self.make()?;
         let Some(lock) = Kernel.lock(&self.folder.join("lock"), false)? else { return Ok(None) };
-        // A hook that was killed as it wrote a name left it half written.
+        // A hook that was killed while writing leaves a half-written name.
         let is_half = |name: &Path| name.extension().is_some_and(|end| end != TAKEN);
         for half in self.files(is_half)? {
             let written = fs::metadata(&half).and_then(|meta| meta.modified());
@@ -139,7 +139,7 @@ impl Queue {
                 forget(&half)?;
             }
         }
-        // What another worker could not take in, or was killed over, waits again.
+        // Names that another worker failed to import, or was killed over, wait again.
         for taken in self.files(|name| name.extension().is_some_and(|end| end == TAKEN))? {
             fs::rename(&taken, taken.with_extension(""))?;
         }
@@ -147,12 +147,12 @@ impl Queue {
         Ok(Some(Work { queue: self.clone(), _lock: lock, waiting, taken }))
     }
 
-    /// Returns whether nothing is named.
+    /// Returns true if no name is waiting.
     pub fn is_empty(&self) -> bool {
         self.names().is_ok_and(|names| names.is_empty())
     }
 
-    /// Tells in the log what became of a name.
+    /// Writes to the log what was done about a name.
     pub fn log(&self, line: &str) -> io::Result<()> {
         self.make()?;
         let path = self.log_path();
@@ -168,12 +168,12 @@ impl Queue {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
     }
 
-    /// Returns the files of the names that wait.
+    /// Returns the files of the waiting names.
     fn names(&self) -> io::Result<Vec<PathBuf>> {
         self.files(|name| name.extension().is_none())
     }
 
-    /// Returns those files of names that are meant.
+    /// Returns the names' files that `is_meant` accepts.
     fn files(&self, is_meant: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for found in fs::read_dir(&self.folder)? {
@@ -186,9 +186,9 @@ impl Queue {
 }
 
 impl Work {
-    /// Waits until files that were named are whole and returns them, each with the folder of its session's sub-agents; none if
-    /// nothing is named. Their names are kept until [`Work::done`] is told that they were taken in. `folders` tells those of agents,
-    /// which may come meanwhile; `left` is told of each name that leads to no file.
+    /// Waits until named files are complete and returns them, each preceded by the folder of its session's sub-agents; returns
+    /// none if no name is waiting. The names are kept until [`Work::done`] reports that the files were imported. `folders`
+    /// returns the agents' folders, which may change while waiting. `left` is called for each name that leads to no file.
     pub fn next(
         &mut self,
         folders: &dyn Fn() -> Vec<AgentFolder>,
@@ -233,13 +233,13 @@ impl Work {
         }
     }
 
-    /// Has the names of the files that were returned last wait again, because these could not be imported.
+    /// Puts the names of the last returned files back into the queue, because the import failed.
     pub fn again(&mut self) -> io::Result<()> {
         let mut taken = std::mem::take(&mut self.taken).into_iter();
         taken.try_for_each(|taken| fs::rename(&taken, taken.with_extension("")))
     }
 
-    /// Forgets the names of the files that were returned last, which were taken in.
+    /// Deletes the names of the last returned files, which were imported.
     pub fn done(&mut self) -> io::Result<()> {
         std::mem::take(&mut self.taken).iter().try_for_each(|taken| forget(taken))
     }
@@ -254,7 +254,7 @@ fn forget(name: &Path) -> io::Result<()> {
 }
 
 impl Waiting {
-    /// Reads a name; one that cannot be read leads nowhere.
+    /// Reads a name. An unreadable name leads to no file.
     fn of(name: &Path, first: Instant) -> Self {
         let left = look(name);
         let text = disk::open(name, Links::Refuse).and_then(|file| disk::whole(file, NAME));
@@ -272,8 +272,8 @@ impl Waiting {
         Self { left, format, named, first, since: now, file, searched, seen, unchanged: now }
     }
 
-    /// Sets the name aside, before its file is read; returns false if the name was left again meanwhile, which is waited for
-    /// as a new one.
+    /// Marks the name as taken before its file is read. Returns false if a hook has written the name again meanwhile; then it
+    /// waits like a new one.
     fn release(&mut self, name: &Path) -> io::Result<bool> {
         let taken = name.with_extension(TAKEN);
         match fs::rename(name, &taken) {
@@ -290,7 +290,7 @@ impl Waiting {
         Ok(false)
     }
 
-    /// Looks at the file once more.
+    /// Looks at the file again.
     fn turn(&mut self, folders: &[AgentFolder]) -> Turn {
         let folders = folders.iter().filter(|folder| folder.format == self.format);
         let folders: Vec<PathBuf> =
@@ -320,7 +320,7 @@ impl Waiting {
         }
     }
 
-    /// Finds the file, if it is there.
+    /// Finds the named file, if it exists.
     fn find(&mut self, folders: &[PathBuf]) -> Result<Option<PathBuf>, String> {
         match &self.named {
             Named::File(path) => {
@@ -344,20 +344,21 @@ impl Waiting {
                 for folder in folders {
                     search(folder, DEEPEST, &|file| format.is_file_of(file, id), &mut found);
                 }
-                // Of several the agent reads the newest, whose name says so; an import finds the others from there.
+                // Of several files the agent reads the newest, which has the greatest name. An import finds the others from
+                // there.
                 Ok(found.into_iter().max_by(|one, other| one.file_name().cmp(&other.file_name())))
             }
         }
     }
 
-    /// Returns the folder of the sub-agents of a file's session, if it is there and no link leads elsewhere.
+    /// Returns the folder of sub-agents of a file's session, if it exists and is reached through no link.
     fn sub_agents(&self, file: &Path) -> Option<PathBuf> {
         let folder = wire::by_name(&self.format)?.sub_agents(file)?;
         let is_there = folder.is_dir() && folder.canonicalize().is_ok_and(|real| real == folder);
         is_there.then_some(folder)
     }
 
-    /// Returns what was named, as it is told.
+    /// Returns what was named, for messages.
     fn name(&self) -> String {
         match &self.named {
             Named::File(path) => path.display().to_string(),
@@ -366,12 +367,12 @@ impl Waiting {
     }
 }
 
-/// Returns what tells whether a file has changed, if it can be looked at.
+/// Returns the stamp of a file, if it can be looked at.
 fn look(file: &Path) -> Option<Stamp> {
     Stamp::at(file).ok().flatten()
 }
 
-/// Finds files below a folder; links are not followed.
+/// Finds files below a folder. Links are not followed.
 fn search(folder: &Path, depth: usize, is_it: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(kind) = entry.file_type() else { continue };

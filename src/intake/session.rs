@@ -1,7 +1,7 @@
-//! Intake: the files of one session, each compared with its state in the session and read on from there.
+//! Imports the files of one session: compares each with its stored state and reads on from there.
 //!
-//! Invariant: a file that cannot be read says which one it is, and the others are taken in without it. One that cannot be read
-//! on from some line is taken in as far as that.
+//! Invariant: an unreadable file is reported by its index, and the others are imported without it. A file that becomes unreadable
+//! at some line is imported up to there.
 
 use std::{
     collections::BTreeMap,
@@ -46,9 +46,9 @@ use crate::{
     },
 };
 
-/// How many bytes of new lines are held before they are committed as a part.
+/// How many bytes of new lines to gather before committing them as a part.
 const PART: u64 = 64 << 20;
-/// How many new lines are: a short one takes up more than its bytes.
+/// How many new lines to gather before committing a part: short lines take more memory than their bytes.
 const PART_LINES: u64 = 1 << 15;
 
 /// The end of a file that was read.
@@ -57,27 +57,27 @@ struct End {
     entries: u64,
     length: u64,
     running: Running,
-    /// The physical lines of the entries that were read now.
+    /// The physical line numbers of the entries that were read.
     lines: Numbers,
 }
 
-/// The files of one session while they are taken in.
+/// The import of one session's files.
 struct Intake<'a> {
     change: Change<'a>,
-    /// The files that are read ahead, if there are any.
+    /// Files read ahead by another thread.
     ahead: Option<&'a Ahead>,
     states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     ends: BTreeMap<FileNumber, End>,
-    /// Whether a compressed file changed and its content did not, or a deleted file is there again.
+    /// True if a compressed file changed but its content did not, or if a deleted file exists again.
     is_met_again: bool,
-    /// Whether a part of another session's file was taken in.
+    /// True if a part of another session's file was adopted.
     adopted: bool,
-    /// Whether a line was met that the session has already.
+    /// True if a line was read that the session already has.
     met: bool,
     files: u64,
-    /// How many entries catching up took in.
+    /// How many entries catching up imported.
     entries: u64,
     /// How many sidecars were new or changed.
     sidecars: u64,
@@ -85,16 +85,16 @@ struct Intake<'a> {
     oddities: Vec<Oddity>,
 }
 
-/// What an import knows around the files of one session.
+/// What the files of one session need from the import.
 pub(crate) struct Around<'a, 's> {
     /// The folders whose files become live files.
     pub(crate) attach: &'a [PathBuf],
     pub(crate) shelved: &'s mut Shelved,
-    /// Gets the sightings of sidecars.
+    /// Receives the sightings of sidecars.
     pub(crate) sightings: &'s mut Vec<Sighting>,
 }
 
-/// Takes in the files of one session, in their order, with its sidecars.
+/// Imports the files of one session, in order, with its sidecars.
 pub(crate) fn take_in<'a>(
     archive: &'a Archive,
     group: &[Source],
@@ -113,7 +113,7 @@ pub(crate) fn take_in<'a>(
             Err(error @ (SyncError::Denied { .. } | SyncError::Uncaught { .. })) => {
                 return Err(Failed::File(0, Why::Denied(Box::new(error))));
             }
-            // The live file cannot be read on.
+            // The live file cannot be read further.
             Err(SyncError::Read(error)) => return Err(Failed::File(0, error.into())),
             change => change?,
         },
@@ -149,7 +149,7 @@ pub(crate) fn take_in<'a>(
     let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
     let caught_up = intake.caught_up();
-    // The live file counts where it is among these.
+    // The live file counts if it is among these files.
     let live = intake.change.before.state.live.filter(|_| caught_up.is_some());
     let is_live = |source: &Source| live.is_some() && intake.states.file(&source.path) == live;
     let followed = u64::from(group.iter().any(is_live));
@@ -186,7 +186,7 @@ pub(crate) fn take_in<'a>(
 }
 
 impl Intake<'_> {
-    /// Counts what catching up with the live file took in, and notes what is odd in it; returns the operation that did.
+    /// Counts what catching up with the live file imported, and notes oddities in it. Returns the operation that did it.
     fn caught_up(&mut self) -> Option<OperationNumber> {
         let taken_in: Vec<_> = self.change.notices.iter().filter_map(Notice::taken_in).collect();
         let (operation, _) = taken_in.last().copied()?;
@@ -202,7 +202,7 @@ impl Intake<'_> {
         if let (Some(end), Some(live)) = (end, live_file(before.archive, &before.state)) {
             self.bytes += end.bytes;
             if !end.tail.trim_ascii().is_empty() {
-                // It is told although its lines cannot be counted any more.
+                // Report it even if its lines cannot be counted any more.
                 let number = lines_before(&live.path, end.bytes).map_or(1, |lines| lines + 1);
                 self.torn(&live.path, &end.tail, number);
             }
@@ -211,7 +211,7 @@ impl Intake<'_> {
         Some(operation)
     }
 
-    /// Returns what catching up took in as all that there is.
+    /// Returns the result of an import that consists only of what catching up imported.
     fn only(&mut self, operation: OperationNumber, files: u64) -> Option<Imported> {
         Some(Imported {
             session: self.change.before.session.clone()?,
@@ -227,7 +227,7 @@ impl Intake<'_> {
         })
     }
 
-    /// Notes an oddity, as part of the one before it if that ends right there.
+    /// Notes an oddity, or extends the previous one if this line follows it directly.
     fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
         if let Some(last) = self.oddities.last_mut()
             && last.quirk == quirk
@@ -241,7 +241,7 @@ impl Intake<'_> {
         self.oddities.push(Oddity { path: path.to_owned(), line, lines: 1, quirk });
     }
 
-    /// Takes in one file, unless it is unchanged.
+    /// Imports one file, unless it is unchanged.
     fn file(&mut self, source: &Source, reading: &mut dyn FnMut(&Path, u64)) -> Result<(), Failed> {
         let path = &source.path;
         let known = self.states.file(path);
@@ -277,7 +277,7 @@ impl Intake<'_> {
         let (begin, odd) = (growth.length(), self.oddities.len());
         let separate = growth.bytes;
         let lines = self.lines(path, &mut growth, reading);
-        // Lines are counted from where reading began; the bytes before are read again only where a line is told of.
+        // Line numbers count from where reading began. The bytes before are read again only if a line is reported.
         let is_told = self.oddities.len() > odd || lines.is_err();
         let before = if is_told { lines_before(path, separate).unwrap_or(0) } else { 0 };
         for oddity in self.oddities.iter_mut().skip(odd) {
@@ -294,7 +294,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Takes in the sidecars that lie next to one of the session's files and are new or changed.
+    /// Imports the new or changed sidecars next to one of the session's files.
     fn sidecars(&mut self, source: &Source, seen: &mut Vec<Sighting>) -> Result<(), Failed> {
         for found in sidecars::changed(self.change.before.archive, source)? {
             match found.take(&mut self.change)? {
@@ -315,7 +315,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Keeps the form in which a compressed file is on the disk; returns whether that is new.
+    /// Stores the compressed form of a compressed file. Returns true if it is new.
     fn contain(&mut self, path: &Path, generation: GenerationNumber) -> Result<bool, Failed> {
         match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
             None => Ok(false),
@@ -327,7 +327,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Reads a file from the end of a growth on and returns the physical line of each entry.
+    /// Reads a file from the end of a growth on. Returns the physical line number of each entry.
     fn lines(
         &mut self,
         path: &Path,
@@ -337,7 +337,7 @@ impl Intake<'_> {
         let unreadable = |why: Why| Failed::File(0, why);
         let begin = growth.length();
         let format = self.change.before.format;
-        // A file that was read ahead was read from its beginning.
+        // Only a file that is imported from its beginning was read ahead.
         let number =
             self.ahead.and_then(|ahead| Some((ahead, ahead.number(path).filter(|_| begin == 0)?)));
         let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
@@ -349,7 +349,7 @@ impl Intake<'_> {
         loop {
             let chunk = match reader.next() {
                 Ok(chunk) => chunk,
-                // What was read so far is new, and stays.
+                // The lines read so far are new and are kept.
                 Err(why) if lines.count() > 0 => {
                     let last = lines.get(lines.count() - 1).unwrap_or_default();
                     let (line, quirk) = match why {
@@ -389,7 +389,7 @@ impl Intake<'_> {
         Ok(lines)
     }
 
-    /// Notes that a file ends within a record, if its tail, which begins on that line, has a part of one.
+    /// Notes that a file ends within a record, if its tail, which begins on line `number`, has part of one.
     fn torn(&mut self, path: &Path, tail: &[u8], number: u64) {
         let torn = tail.trim_ascii_start();
         if !torn.is_empty() {
@@ -399,7 +399,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Says in which folder the session works, where that is not known and its agent's list of folders tells.
+    /// Sets the session's working folder from the agent's list of folders, if the store does not know it. Returns true if it did.
     fn folder(&mut self, group: &[Source]) -> Result<bool, SyncError> {
         let before = &self.change.before;
         if let Some(session) = &before.session
@@ -414,18 +414,18 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    /// Names the current branch of a new session.
+    /// Makes `main` the current branch of a new session.
     fn begin(&mut self) {
         if self.change.number() == 1 {
             self.change.set_current(MAIN);
         }
     }
 
-    /// Moves `main` to where the agent would resume; if a command had moved it, gives its old end a name, and returns
-    /// that name.
+    /// Moves `main` to where the agent would resume. If a command had moved it, keeps its old position as a branch and returns
+    /// the name of that branch.
     fn follow(&mut self) -> Result<Option<String>, SyncError> {
         self.begin();
-        // A session with a live file follows that, until its agent goes on in another one.
+        // A session with a live file follows that file, until its agent continues in another one.
         let live =
             self.change.before.state.live.filter(|live| self.states.files.contains_key(live));
         if live.is_some_and(|live| !self.is_left(live)) {
@@ -442,7 +442,7 @@ impl Intake<'_> {
         let is_kept = self.is_kept(old, position)?;
         let ended = self.ends.get(&file).map(|end| (end.length, end.running));
         if is_detached(&self.change.before)? {
-            // Who let the file go, and moved `main` since, stays there.
+            // The user detached the file and has moved `main` since: leave it there.
             if is_kept {
                 return Ok(None);
             }
@@ -460,7 +460,7 @@ impl Intake<'_> {
         } else if is_kept
             && ended.is_some_and(|(length, running)| self.states.had(file, length, running))
         {
-            // Nothing came of it.
+            // The file adds nothing.
             return Ok(None);
         }
         if is_kept {
@@ -472,8 +472,8 @@ impl Intake<'_> {
         Ok(left)
     }
 
-    /// Returns whether the place where `main` stands is to be kept when it follows a file: not where it was at the end of a
-    /// file from which this one goes on.
+    /// Returns true if the position of `main` has to be kept under a name when it follows a file. False if it was at the end of a
+    /// file that this one continues.
     fn is_kept(&self, old: Option<Position>, to: Position) -> Result<bool, SyncError> {
         let before = &self.change.before;
         if old == Some(to) || !is_to_be_kept(before, MAIN, to)? {
@@ -486,7 +486,7 @@ impl Intake<'_> {
         Ok(to.head != Some(head) && !goes_on)
     }
 
-    /// Returns whether a deleted file is there again, and the session goes on in no other one.
+    /// Returns true if a deleted file exists again and the session continues in no other file.
     fn is_back(&self, file: FileNumber) -> Result<bool, SyncError> {
         let State { gone, live, .. } = &self.change.before.state;
         if live.is_some() || !gone.contains(&file) || is_detached(&self.change.before)? {
@@ -498,7 +498,8 @@ impl Intake<'_> {
         }
     }
 
-    /// Returns whether a file becomes the live file: it is where its agent reads it, as it is, and the agent resumes it.
+    /// Returns true if a file should become the live file: it is where its agent reads it, it is not compressed, and the agent
+    /// resumes it.
     fn is_attached(&self, file: FileNumber, position: Position) -> Result<bool, SyncError> {
         let Some(path) = self.states.files.get(&file) else { return Ok(false) };
         Ok(self.is_agents(path)
@@ -506,7 +507,7 @@ impl Intake<'_> {
             && self.change.look(position).unresumed()?.is_none())
     }
 
-    /// Returns whether a file is where its agent reads it.
+    /// Returns true if a file is where its agent reads it.
     fn is_agents(&self, path: &Path) -> bool {
         let (archive, format) = (self.change.before.archive, self.change.before.format);
         self.attach.iter().any(|folder| path.starts_with(folder))
@@ -514,18 +515,18 @@ impl Intake<'_> {
             && !sources::is_set_aside(path, format)
     }
 
-    /// Returns the file of the session that the agent's own index names.
+    /// Returns the session's file that the agent's own index names.
     fn named(&self) -> Option<FileNumber> {
         let (format, session) = (self.change.before.format, &self.change.before.name.id);
-        // One file is the one that is read, whatever an index says.
+        // A single file is the one that the agent reads, whatever an index says.
         let mut paths = self.states.files.values().filter(|_| self.states.files.len() > 1);
         let path = paths.find(|path| self.is_agents(path))?;
         let named = siblings::named(format, session, path)?;
         self.states.files.iter().find(|(_, path)| is_same(path, &named)).map(|(n, _)| *n)
     }
 
-    /// Returns whether the agent reads another file of the session than its live file: the one that its index names, or else
-    /// one that was begun later.
+    /// Returns true if the agent reads another file of the session than its live file: the one its index names, or otherwise one
+    /// that was begun later.
     fn is_left(&self, live: FileNumber) -> bool {
         if let Some(named) = self.named() {
             return named != live;
@@ -538,8 +539,8 @@ impl Intake<'_> {
         others.any(|path| name(path).is_some_and(is_later) && self.is_agents(path))
     }
 
-    /// Returns where the agent would resume in each file that was read; each repair on the way there, and each record
-    /// that repeats another one, is an oddity.
+    /// Returns the head at which the agent would resume each file that was read. Notes as oddities each repair on the path and
+    /// each record that repeats another.
     fn heads(&mut self) -> Result<BTreeMap<FileNumber, Option<EntryNumber>>, SyncError> {
         let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
         for (&file, end) in &self.ends {
@@ -557,7 +558,7 @@ impl Intake<'_> {
                     );
                 }
             }
-            // A record that repeats a name has made a twin of it, or is an entry that was known.
+            // A repeated name is either a twin or an entry that was known before.
             if self.change.has_twins() || self.met {
                 let places = oddities::repeated(&view)?.into_iter();
                 found.extend(places.map(|place| (place, Quirk::Repeated)));
@@ -572,10 +573,8 @@ impl Intake<'_> {
         Ok(heads)
     }
 
-    /// Returns the file that `main` follows, and its newest state: never a rotated one; one that is there, the one that the agent's
-    /// index names,
-    /// the one that was begun last if names say so, the one with the newest record, then the longer, then the one with the
-    /// greater running hash.
+    /// Returns the file that `main` follows, and its newest state. Compares files by, in this order: not rotated, exists, named
+    /// by the agent's index, begun last according to its name, can become the live file, newest record, length, running hash.
     fn newest(&self) -> Result<Option<(FileNumber, Position)>, SyncError> {
         let (named, mut states) = (self.named(), Vec::new());
         for (&file, path) in &self.states.files {

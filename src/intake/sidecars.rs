@@ -1,9 +1,9 @@
-//! Sidecars: files that an agent keeps of a session besides its records, such as a tool's long answer.
+//! Sidecars: files that an agent keeps for a session besides its records, such as the long output of a tool.
 //!
-//! Which they are, the format tells from the path of the session's file. A path that a record names leads nowhere: anybody
+//! The format derives their paths from the path of the session's file. A path inside a record is never followed, because anybody
 //! may have written the record.
 //!
-//! Invariant: only regular files are taken in, below the session's folder or those of its agent, and through no link.
+//! Invariant: only regular files are imported, only from the session's folder or its agent's folders, and never through a link.
 
 use std::{
     ffi::OsString,
@@ -29,34 +29,34 @@ use crate::{
     wire::{Annex, Share},
 };
 
-/// The longest one.
+/// The largest sidecar.
 const LONGEST: u64 = 64 << 20;
-/// How many of them a session has at most.
+/// The maximum number of sidecars of a session.
 const MOST: usize = 1000;
-/// How many bytes they have together at most.
+/// The maximum total size of a session's sidecars.
 const ALL: u64 = 256 << 20;
 
-/// A sidecar that may bring anything new.
+/// A sidecar that may have something new.
 pub(crate) struct Changed {
     /// Where it is.
     pub(crate) path: PathBuf,
-    /// Its folder, and its name there; none if it is a folder that cannot be listed.
+    /// Its folder and its name there; nothing for a folder that cannot be listed.
     place: Option<(Rc<File>, OsString)>,
-    /// How it was found; none if it cannot be read.
+    /// Its current sighting; nothing if it cannot be read.
     sighting: Option<Sighting>,
-    /// The session's lines, of a list that has those of others too.
+    /// The session's lines, for a list with lines of many sessions.
     lines: Option<Vec<u8>>,
 }
 
-/// What became of a sidecar.
+/// What was done with a sidecar.
 pub(crate) enum Taken {
-    /// It is held as it was seen; `is_new` if it was not before.
+    /// The store has it in this state; `is_new` if it did not before.
     Held { seen: Sighting, is_new: bool },
-    /// It is left out for a reason.
+    /// It was skipped.
     LeftOut { seen: Option<Sighting>, why: &'static str },
 }
 
-/// Returns the sidecars of the session of a file that were changed since they were looked at last.
+/// Returns the sidecars of a file's session that have changed since they were last looked at.
 pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>, SyncError> {
     let mut changed = Vec::new();
     for annex in source.format.annexes(&source.path, &source.session.id) {
@@ -70,7 +70,7 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
             Share::Project if !archive.shared.borrow_mut().is_first(&path, id) => continue,
             _ => {}
         }
-        // Where the session's own folder leads, if it is a link, does not count: that is told below.
+        // If the session's own folder is a link, its target does not matter here: the link is reported below.
         let is_agents = |above| archive.writable.has(source.format.name(), above);
         if annex.is_apart && !path.parent().is_some_and(is_agents) {
             continue;
@@ -104,7 +104,7 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
     Ok(changed)
 }
 
-/// Returns the lines of a session in a list of its agent, unless they are as they were when they were looked at last.
+/// Returns a session's lines in a list of its agent, unless they are unchanged since the last look.
 fn lines(archive: &Archive, source: &Source, list: &Path) -> Result<Option<Changed>, SyncError> {
     if !archive.writable.is_agents(list) {
         return Ok(None);
@@ -126,17 +126,17 @@ fn lines(archive: &Archive, source: &Source, list: &Path) -> Result<Option<Chang
     Ok(Some(Changed { path, place: None, sighting: Some(sighting), lines }))
 }
 
-/// Returns whether the session of a file has a sidecar that can be read and was changed.
+/// Returns true if a readable sidecar of a file's session has changed.
 pub(crate) fn are_changed(archive: &Archive, source: &Source) -> Result<bool, SyncError> {
     Ok(changed(archive, source)?.iter().any(|found| found.sighting.is_some()))
 }
 
-/// Returns whether a sidecar is as it was when it was looked at last.
+/// Returns true if a sidecar is unchanged since the last look.
 fn is_seen(archive: &Archive, sighting: &Sighting) -> Result<bool, SyncError> {
     Ok(archive.store.sighting(&sighting.path)?.as_ref() == Some(sighting))
 }
 
-/// Returns whether an error says that something is there, and not a folder, which holds other things.
+/// Returns true if an error means that something exists and is not a folder. A folder may have other sidecars.
 fn is_left(error: &std::io::Error) -> bool {
     !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
 }
@@ -149,7 +149,7 @@ impl Changed {
         Ok((file, sighting))
     }
 
-    /// Takes it into a change, unless the session holds it as it is.
+    /// Adds the sidecar to a change, unless the session already has it in this state.
     pub(crate) fn take(&self, change: &mut Change<'_>) -> Result<Taken, SyncError> {
         let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
         if let (Some(lines), Some(seen)) = (&self.lines, self.sighting.clone()) {
@@ -190,20 +190,21 @@ impl Changed {
     }
 }
 
-/// A sidecar that the store holds, with where it belongs.
+/// A stored sidecar and the path where it belongs.
 pub(crate) struct Kept {
-    /// Where it belongs.
+    /// The path where it belongs.
     pub(crate) path: PathBuf,
-    /// The operation that kept it, and its place among that one's files.
+    /// The operation that stored it, and its index among that operation's files.
     pub(crate) at: (OperationNumber, u64),
-    /// How it is held.
+    /// The stored state.
     pub(crate) sidecar: Sidecar,
     /// Which sessions it belongs to.
     share: Share,
 }
 
 impl Kept {
-    /// Returns its bytes: of one that is shared, those of all sessions that hold it.
+    /// Returns its bytes. For a shared sidecar, combines those of all sessions that have it: the newest copy of a project's file,
+    /// all lines of a list.
     pub(crate) fn bytes(&self, archive: &Archive, session: &Session) -> Result<Vec<u8>, SyncError> {
         let store = archive.store();
         if self.share == Share::Session {
@@ -234,7 +235,7 @@ impl Kept {
     }
 }
 
-/// Returns the sidecars of a session that belong where its agent keeps them on this computer.
+/// Returns a session's sidecars that belong where its agent keeps them on this computer.
 pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<Kept> {
     let format = session.format;
     let own = FileNumber::FIRST.onwards().zip(&state.files);
@@ -242,7 +243,7 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
     let own = own.filter_map(|(_, place)| archive.path_of(place));
     let annexes: Vec<Annex> =
         own.flat_map(|file| format.annexes(&file, &session.name.id)).collect();
-    // That a session has a file is a fact of its store, and does not permit writing there.
+    // That a session has a file is only a fact in its store. It does not permit writing there.
     let share_of = |path: &Path| {
         let (folder, name) = (path.parent()?, path.file_name()?);
         let mut annexes = annexes.iter().filter(|annex| annex.from.join(&annex.folder) == folder);
@@ -252,7 +253,7 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
             Share::Lines => archive.writable.is_agents(path),
             _ => archive.writable.has(format.name(), folder),
         };
-        // What the agent has of what sessions share may be newer.
+        // The agent's copy of something that sessions share may be newer.
         let is_wanted = annex.share == Share::Session || is_gone(path);
         Some(annex.share).filter(|_| may_be_written && is_wanted)
     };
@@ -268,13 +269,13 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
     state.sidecars.iter().filter_map(kept).collect()
 }
 
-/// Returns those of them that no longer exist.
+/// Returns the paths of such sidecars that do not exist any more.
 pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
     let kept = kept(archive, session, state).into_iter().map(|kept| kept.path);
     kept.filter(|path| is_gone(path)).collect()
 }
 
-/// Returns whether a file has the bytes of a sidecar.
+/// Returns true if a file has the bytes of a sidecar.
 pub(crate) fn is_same(path: &Path, sidecar: &Sidecar) -> bool {
     let bytes = disk::open(path, Links::Refuse).and_then(|file| disk::whole(file, LONGEST));
     bytes.is_ok_and(|bytes| Digest::of_bytes(&bytes) == sidecar.digest)

@@ -1,6 +1,6 @@
-//! Titles: those that an agent keeps in a file of its own become facts of its sessions.
+//! Titles: an agent's own file of titles turns into facts of its sessions.
 //!
-//! Invariant: what a file cannot say, or says of no session that is there, is passed over.
+//! Invariant: unreadable content, and titles of sessions that the archive does not have, are ignored.
 
 use std::{
     collections::BTreeMap,
@@ -16,25 +16,25 @@ use crate::{
     wire::{self, Format},
 };
 
-/// The files in which agents keep titles, each once.
+/// The files in which agents keep titles, each listed once.
 #[derive(Default)]
 pub(crate) struct Lists(BTreeMap<PathBuf, &'static dyn Format>);
 
 impl Lists {
-    /// Adds the one that has titles of what is where a file does.
+    /// Adds the file that has the titles for sessions at this path.
     pub(crate) fn add(&mut self, file: &Path) {
         for format in wire::FORMATS {
             self.0.extend(format.title_list(file).map(|list| (list, format)));
         }
     }
 
-    /// Gives the sessions their titles, where these are new.
+    /// Stores the titles that are new.
     pub(crate) fn keep(self, archive: &Archive) -> Result<(), SyncError> {
         for (list, format) in self.0 {
             for (id, title) in read(&list, format) {
                 let name = SessionName { format: format.name().to_owned(), id };
                 let Some(session) = archive.session(&name)? else { continue };
-                // Of one whose title was taken out, the list may have it yet.
+                // A redacted title may still be in the list.
                 let is_known = || {
                     let known = archive.store.card(session.key)?.title;
                     let is_out = known.as_deref().is_some_and(Text::is_of_absent);
@@ -45,7 +45,8 @@ impl Lists {
                     continue;
                 }
                 let _lock = archive.lock()?;
-                // A change that is still to be written is so as long as it is the newest one.
+                // Catch up first: a pending write of the newest operation can only be finished while that operation is the
+                // newest.
                 match catch_up(archive, &session) {
                     Err(error) if is_of_one(&error) => continue,
                     done => done?,
@@ -65,12 +66,12 @@ impl Lists {
     }
 }
 
-/// Returns whether no other session is concerned.
+/// Returns true if the error affects no other session.
 fn is_of_one(error: &SyncError) -> bool {
     error.is_damage() || error.is_of_a_file() || matches!(error, SyncError::Uncaught { .. })
 }
 
-/// Reads the title of each session, as lists show it: the last one counts.
+/// Reads the title of each session, as lists show it. The last one counts.
 fn read(list: &Path, format: &dyn Format) -> BTreeMap<String, Option<String>> {
     let bytes = disk::open(list, Links::Follow).and_then(|file| disk::whole(file, disk::TEXT));
     let bytes = bytes.unwrap_or_default();
