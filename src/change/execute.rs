@@ -1,12 +1,12 @@
-//! Verbs from their beginning to their end.
+//! Runs a verb from start to end.
 //!
 //! ```text
-//! lock      no other program changes the archive
-//! catch up  the session and its live file agree
-//! plan      the verb looks at where the session is and returns its plan
-//! prepare   the plan's goal is put together, and a resume of it simulated
-//! commit    the successor of the live file is safe, the operation durable, the live file follows
-//! catch up  if another program wrote to the live file meanwhile
+//! lock      keeps other programs from changing the archive
+//! catch up  makes the session and its live file agree
+//! plan      the verb looks at the session's state and returns its plan
+//! prepare   builds the plan's goal and simulates a resume of it
+//! commit    writes the successor of the live file safely, makes the operation durable, updates the live file
+//! catch up  again, if another program wrote to the live file meanwhile
 //! ```
 
 use crate::{
@@ -28,15 +28,16 @@ use crate::{
 
 /// The result of a verb.
 pub(crate) struct Done<R> {
-    /// The operation, unless the verb wanted nothing.
+    /// The operation; none if the verb wanted no change.
     pub(crate) operation: Option<OperationNumber>,
     /// The result of the plan's goal.
     pub(crate) reached: Option<R>,
-    /// The notices on the way.
+    /// Notices for the user.
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Asks a verb for its plan, where the session is now, and carries it out. The verb answers, and may want nothing.
+/// Asks a verb for its plan, given the session's current state, and carries it out. The verb also returns an answer, and may
+/// return no plan.
 pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
     archive: &Archive,
     session: &Session,
@@ -45,8 +46,8 @@ pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
     carry_out(begin(archive, session)?, verb)
 }
 
-/// Executes a verb that attaches another file, or none: the way out where the live file may not be read or written, so
-/// that the session does not have to have caught up with it.
+/// Like [`execute`], for verbs that attach another file or none. Such a verb is the way out if the live file cannot be read or
+/// written, so it runs even if the session cannot catch up for that reason.
 pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
     archive: &Archive,
     session: &Session,
@@ -62,7 +63,7 @@ pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
     carry_out(Change::locked(archive, session, lock, notices)?, verb)
 }
 
-/// Begins a session with a plan, and returns it.
+/// Creates a session with a plan, and returns it.
 pub(crate) fn execute_first<G: Goal>(
     archive: &Archive,
     name: SessionName,
@@ -96,7 +97,7 @@ fn carry_out<G: Goal, T, E: From<SyncError>>(
     Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
 }
 
-/// Prepares a plan: the current branch is where the plan's goal leaves the session.
+/// Prepares a plan. The current branch moves to the position that the goal returns.
 fn prepare<G: Goal>(
     change: &mut Change<'_>,
     plan: Plan<G>,
@@ -111,7 +112,7 @@ fn prepare<G: Goal>(
     Ok((command, reached))
 }
 
-/// Begins a change of a session: locks the archive, catches up, and sees where the session is.
+/// Begins a change of a session: locks the archive, catches up, and reads the session's state.
 fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
     let lock = archive.lock()?;
     let tip = archive.store.state(session.key)?;
@@ -133,7 +134,7 @@ pub(crate) fn begin_or_create<'a>(
     }
 }
 
-/// Commits a change and lets the live file follow.
+/// Commits a change and updates the live file.
 pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
     let (mut outcome, is_alone) = change.commit(command)?;
     if !is_alone {
@@ -142,7 +143,7 @@ pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Does work on a store that is not an operation, or of several steps, while no other program changes it.
+/// Works on a store under the archive's lock, for work that is not one operation.
 pub(crate) fn exclusively<T, E: From<SyncError>>(
     archive: &Archive,
     work: impl FnOnce(&dyn Store) -> Result<T, E>,
@@ -151,7 +152,7 @@ pub(crate) fn exclusively<T, E: From<SyncError>>(
     work(archive.store())
 }
 
-/// Writes to the caches of a store, which are not facts.
+/// Writes to a store's caches, which are not facts.
 pub(crate) fn cache(
     archive: &Archive,
     work: impl FnOnce(&mut dyn Transaction) -> Result<(), StoreError>,

@@ -1,13 +1,13 @@
 //! Changes of sessions: a verb's plan becomes an operation, and the session's live file follows it.
 //!
 //! ```text
-//! execute     lock, reconcile, ask the verb for its plan, prepare the plan's goal, commit, let the live file follow
-//! reconcile   before a change, a session and its live file are brought to agree
-//! goal        what a plan wants of the live file: add, reach, replay, compact
-//! draft       the operation while it is put together, its commit, and the steps on files
+//! execute     locks, reconciles, asks the verb for its plan, prepares the plan's goal, commits, updates the live file
+//! reconcile   makes a session and its live file agree before a change
+//! goal        what a plan wants for the live file: add, reach, replay, compact
+//! draft       the operation under construction, its commit, and the steps on files
 //! ```
 //!
-//! Invariant: a change that fails before its commit has changed nothing but a temporary file.
+//! Invariant: a change that fails before its commit has changed nothing except a temporary file.
 
 pub(crate) mod draft;
 pub(crate) mod execute;

@@ -1,4 +1,4 @@
-//! Starting the agent in a session: the command by which it resumes what is shown, and the change that waits for that.
+//! Starting the agent in a session: the command that resumes it, and the change that waits for that.
 
 use crate::{
     archive::{Archive, SyncError},
@@ -12,19 +12,19 @@ use crate::{
     session::{Session, View},
 };
 
-/// Brings the store and the live file of a session to agree, so that its agent resumes what the newest command said.
+/// Makes the store and the live file agree, so that the agent resumes the state that the newest command set.
 pub fn settle(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
     let _lock = archive.lock()?;
     catch_up(archive, session)
 }
 
-/// Returns how the agent of a session is started in it, if it would resume the session.
+/// Returns the command that starts a session's agent in it, if the agent would resume the session.
 pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, SyncError> {
     let state = archive.store.state(session.key)?;
     let Some(live) = live_file(archive, &state).filter(|live| live.attached) else {
         return Ok(None);
     };
-    // What a preview writes is nowhere.
+    // In a preview the file may exist only in the preview.
     if is_gone(&live.path) && !archive.is_preview {
         return Ok(None);
     }
@@ -44,7 +44,7 @@ pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, Sy
     Ok(command.map(|command| Resume { folder, command }))
 }
 
-/// Returns the change that waits, if one does.
+/// Returns the change that is waiting, if there is one.
 pub fn waiting(archive: &Archive, session: &Session) -> Result<Option<Waiting>, SyncError> {
     let store = archive.store();
     let Some(operation) = store.state(session.key)?.waiting else { return Ok(None) };
@@ -57,7 +57,7 @@ pub fn waiting(archive: &Archive, session: &Session) -> Result<Option<Waiting>, 
     Ok(waiting)
 }
 
-/// Returns true if the live file of a session holds no message and its agent resumes no such file.
+/// Returns true if the live file has no message and the agent does not resume such a file.
 pub fn is_unsaid(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
     let state = archive.store.state(session.key)?;
     let Some(at) = state.position().filter(|_| state.live.is_some()) else { return Ok(false) };
@@ -65,7 +65,7 @@ pub fn is_unsaid(archive: &Archive, session: &Session) -> Result<bool, SyncError
         return Ok(false);
     }
     let view = View::whole(archive.store(), session, &state, at.generation);
-    // The first message of a file is near its beginning.
+    // The first message is usually near the beginning of a file, so this loop ends early.
     for entry in view.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())) {
         let record = view.as_derived(entry)?;
         if record.kind.is_conversation() && !session.format.is_of_sub_agent(&record) {

@@ -1,4 +1,4 @@
-//! Many changes that become durable together: the transaction and the lock that they share.
+//! Shared transactions: many changes that are committed together under one lock.
 
 use std::{fs::File, sync::Arc};
 
@@ -8,28 +8,28 @@ use crate::{
     store::{Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
 };
 
-/// How many bytes are worth a sync.
+/// After how many bytes to commit.
 const MANY: u64 = 64 << 20;
-/// How many bytes of rows a change brings besides its lines, about.
+/// Approximate size of a change's rows, in addition to its lines.
 const ROWS: u64 = 16 << 10;
 
-/// The transaction to which an import of a session belongs.
+/// The transaction that the import of a session belongs to.
 pub(crate) enum Joint<'a> {
-    /// One of its own.
+    /// Its own transaction.
     Alone,
-    /// One in which others are gathered too: the session is new.
+    /// A shared transaction; the session is new.
     New(&'a mut dyn Gathering),
-    /// The same: the only file of the session has grown, and that was imported before this change.
+    /// A shared transaction; the session's only file has grown, and its new lines were imported before this change.
     Grown(Box<Change<'a>>),
 }
 
-/// The transaction in which new sessions, and those that grew, are gathered, if one is open.
+/// A shared transaction for new sessions and sessions that grew; it may be closed.
 pub(crate) struct Together<'a> {
     archive: &'a Archive,
     writing: Option<Box<dyn Transaction + 'a>>,
-    /// How many bytes its changes have: their lines, their kept files, and rows.
+    /// The size of its changes: lines, stored files, and rows.
     bytes: u64,
-    /// The archive's lock, while it is open.
+    /// The archive's lock, while the transaction is open.
     lock: Option<Arc<File>>,
 }
 
@@ -52,7 +52,7 @@ impl Gathering for Together<'_> {
 }
 
 impl<'a> Together<'a> {
-    /// Returns one that is not open.
+    /// Returns a closed transaction.
     pub(crate) fn new(archive: &'a Archive) -> Self {
         Self { archive, writing: None, bytes: 0, lock: None }
     }
@@ -69,12 +69,12 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Puts other bytes in place of lines and files, and takes words out.
+    /// Replaces redacted lines and files, and removes words.
     pub(crate) fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
     }
 
-    /// Forgets the sightings of files.
+    /// Deletes the sightings of matching paths.
     pub(crate) fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.unsight(is_meant)
     }
@@ -88,19 +88,19 @@ impl<'a> Together<'a> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.derive(session, derived)
     }
 
-    /// Returns whether a transaction is open.
+    /// Returns true if the transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.writing.is_some()
     }
 
-    /// Makes the added changes durable, and lets go of the lock.
+    /// Commits the added changes and releases the lock.
     pub(crate) fn end(&mut self) -> Result<(), StoreError> {
         let ended = self.commit();
         self.lock = None;
         ended
     }
 
-    /// Takes back the added changes that are not durable.
+    /// Rolls back the added changes that are not committed.
     pub(crate) fn undo(&mut self) {
         (self.writing, self.bytes) = (None, 0);
         self.lock = None;

@@ -1,10 +1,10 @@
-//! Bearers: of the entries that have one name, the one that comes last where a generation grows; of the messages that a
-//! compaction keeps behind a summary, the last.
+//! A cache for growing generations: the last entry with an ambiguous name, and the last message that a compaction keeps after its
+//! summary.
 //!
-//! A view of the growth tells the same, and costs as much as there are stretches in it and names that stand twice: one for
-//! each turn would take the square of them.
+//! A view of the growth gives the same answers, but each view costs time proportional to the growth's spans and ambiguous names.
+//! One view per turn would take quadratic time.
 //!
-//! Invariant: what is remembered is what such a view says.
+//! Invariant: a cached answer never differs from that of a view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use crate::{
     session::Growth,
 };
 
-/// The last bearers of names in a generation that grew to a number of entries, and the last messages behind summaries.
+/// The last bearers of names, and the last messages after summaries, in a generation that grew to a number of entries.
 #[derive(Default)]
 pub(crate) struct Bearers {
     of: (GenerationNumber, u64),
     last: BTreeMap<NameTag, EntryNumber>,
-    /// By its summary. A further compaction, and a record that is said again, may change each of them.
+    /// By summary. Another compaction, or a repeated record, may change any of them.
     kept: BTreeMap<EntryNumber, EntryNumber>,
 }
 
 impl Bearers {
-    /// Sees an entry that was added at the end of a growth. `twins` are the names that several new entries have.
+    /// Updates the cache for an entry appended to a growth. `twins` are the names that several new entries share.
     pub(crate) fn see(
         &mut self,
         growth: &Growth,
@@ -42,29 +42,29 @@ impl Bearers {
         }
     }
 
-    /// Returns the last bearer of a name at the end of a growth, if it is remembered.
+    /// Returns the last entry with this name at the end of a growth, if cached.
     pub(crate) fn last(&mut self, growth: &Growth, name: NameTag) -> Option<EntryNumber> {
         self.meet(growth, 0);
         self.last.get(&name).copied()
     }
 
-    /// Remembers the last bearer of a name at the end of a growth.
+    /// Caches the last entry with this name at the end of a growth.
     pub(crate) fn keep(&mut self, name: NameTag, last: EntryNumber) {
         self.last.insert(name, last);
     }
 
-    /// Returns the last message that is kept behind a summary at the end of a growth, if it is remembered.
+    /// Returns the last message that is kept after a summary, at the end of a growth, if cached.
     pub(crate) fn kept(&mut self, growth: &Growth, summary: EntryNumber) -> Option<EntryNumber> {
         self.meet(growth, 0);
         self.kept.get(&summary).copied()
     }
 
-    /// Remembers the last message that is kept behind a summary at the end of a growth.
+    /// Caches the last message that is kept after a summary.
     pub(crate) fn keep_behind(&mut self, summary: EntryNumber, last: EntryNumber) {
         self.kept.insert(summary, last);
     }
 
-    /// Forgets everything if this is another growth, or one that has grown by more or less than `came` entries since it was seen.
+    /// Clears the cache for another growth, or if this one has not grown by exactly `came` entries since the last call.
     fn meet(&mut self, growth: &Growth, came: u64) {
         if self.of != (growth.generation, growth.entries.saturating_sub(came)) {
             self.last.clear();

@@ -1,4 +1,4 @@
-//! Settling: a change becomes an operation, is committed, and the live file follows.
+//! Commits a change: seals it as an operation, commits the operation, and updates the live file.
 //!
 //! Invariant: every check that can refuse a change runs before its commit.
 
@@ -32,10 +32,10 @@ use crate::{
     wire::{TIED, Titled},
 };
 
-/// How many records are read at a time.
+/// How many records to read at a time.
 const BATCH: usize = 1024;
 
-/// The facts by which bytes are taken out.
+/// The facts of a redaction.
 #[derive(Default)]
 pub(crate) struct Buried {
     pub(crate) tombstones: Vec<Tombstone>,
@@ -44,7 +44,7 @@ pub(crate) struct Buried {
 }
 
 impl Change<'_> {
-    /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
+    /// Commits what was gathered so far as an operation of its own, and continues with the next one.
     pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
         let redacted = std::mem::take(&mut self.redacted);
         let session = self.commit(command)?.0.session;
@@ -60,7 +60,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Commits the operation and lets the live file follow; also returns whether no other program wrote to it.
+    /// Commits the operation and updates the live file. Also returns true if no other program wrote to the file meanwhile.
     pub(crate) fn commit(&mut self, command: Command) -> Result<(Outcome, bool), SyncError> {
         if !command.takes_in() {
             self.refuse_if_unread()?;
@@ -88,7 +88,7 @@ impl Change<'_> {
         if lines > 0 {
             self.notices.push(Notice::Redacted { lines });
         }
-        // What another program wrote into the store's own file is covered there, too.
+        // Another program may have written the redacted lines into the store's own file. They are covered there, too.
         let is_own = self.before.live_file().is_some_and(|live| !live.attached);
         let covers_own = lines > 0 && is_own && !self.before.archive.is_preview;
         if covers_own {
@@ -100,7 +100,7 @@ impl Change<'_> {
         let mut is_gathered = false;
         if let Writing::Among(gathering) = &mut self.writing {
             is_gathered = true;
-            // What is written to a file is safe in the store before.
+            // The bytes must be in the store before they are written to a file.
             if !follow.is_empty() {
                 gathering.settle().inspect_err(|_| follow.abandon())?;
             }
@@ -115,7 +115,7 @@ impl Change<'_> {
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         drop(lock);
         let is_settled = !self.notices.iter().any(|n| matches!(n, Notice::Unsettled { .. }));
-        // The file of one among many is seen again when all are durable.
+        // In a shared transaction, sightings are taken after its commit.
         let target = attached.filter(|_| is_alone && !is_gathered);
         if let Err(error) = self.tidy_up(key, target.as_ref(), covers_own)
             && is_settled
@@ -126,7 +126,8 @@ impl Change<'_> {
         Ok((Outcome { session, operation: n, notices }, is_alone))
     }
 
-    /// Does what is put off until the change is made, and is tried again by the next one: a failure of it is no failure of the change.
+    /// Finishes work that can wait until the change is committed. If it fails, the next change retries it, and this change has
+    /// still succeeded.
     fn tidy_up(
         &self,
         session: SessionKey,
@@ -140,7 +141,7 @@ impl Change<'_> {
         target.map_or(Ok(()), |target| file::saw(archive, session, target))
     }
 
-    /// Adds an operation that takes bytes out, and touches no file.
+    /// Adds a redaction's operation. Touches no file.
     pub(crate) fn bury(&mut self, command: Command, buried: Buried) -> Result<(), SyncError> {
         let Buried { tombstones, covered_files, covered_runs } = buried;
         self.facts.tombstones = tombstones;
@@ -149,7 +150,7 @@ impl Change<'_> {
         self.write(commit).map(drop)
     }
 
-    /// Puts the operation together with all that it brings.
+    /// Builds the commit: the operation and everything it adds.
     fn sealed(&mut self, command: Command) -> Result<Commit, SyncError> {
         let ties = self.ties()?;
         let operation = self.seal(command)?;
@@ -173,7 +174,7 @@ impl Change<'_> {
         })
     }
 
-    /// Adds the operation, and makes it durable unless it is one among many.
+    /// Adds the operation. Commits it, unless the transaction is shared.
     fn write(&mut self, commit: Commit) -> Result<SessionKey, SyncError> {
         match &mut self.writing {
             Writing::Among(gathering) => Ok(gathering.add(commit)?),
@@ -188,19 +189,19 @@ impl Change<'_> {
         }
     }
 
-    /// Returns whether an agent's file may be written now.
+    /// Returns true if an agent's file may be written now.
     pub(crate) fn may_write(&self, live: &LiveFile) -> bool {
         self.before.writable_file(live).is_ok_and(|target| {
             self.refuse_to_write(Some(&target)).is_ok() && target.may_append().is_ok()
         })
     }
 
-    /// Refuses to write an agent's file where the agent would not see it, and else keeps the agent from opening the session while
-    /// the answer lives.
+    /// Refuses to write an agent's file if the agent would not read it. The returned lock keeps the agent from opening the
+    /// session.
     fn refuse_to_write(&self, target: Option<&WritableFile>) -> Result<Option<Lock>, SyncError> {
         let Some(target) = target else { return Ok(None) };
         let before = &self.before;
-        // Where another file begins, the agent has the old one.
+        // When another file is begun, the agent still has the old one.
         let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
         if let Some(by) = siblings::read_instead(before.format, &before.name.id, &read) {
             return Err(SyncError::Left { path: read, by });
@@ -209,7 +210,7 @@ impl Change<'_> {
         before.refuse_to_write(&read)
     }
 
-    /// Refuses a record that represents the whole conversation, where a part of the conversation cannot be read.
+    /// Refuses a record that replaces the whole conversation if a part of the conversation cannot be read.
     fn refuse_if_unread(&self) -> Result<(), SyncError> {
         let replaces = |record: &Record| self.before.format.replaces_all(record);
         if !self.deriver.records.iter().any(replaces) {
@@ -233,7 +234,7 @@ impl Change<'_> {
         })
     }
 
-    /// Drops the change that waits if a command, and not another program, takes the session elsewhere.
+    /// Drops the waiting change if a command moves the session elsewhere; a file that changes does not drop it.
     fn dropped(
         &mut self,
         command: &Command,
@@ -266,7 +267,7 @@ impl Change<'_> {
             facts.waiting = self.dropped(&command, &facts);
         }
         let archive = self.before.archive;
-        // A name has one digest, so that it stays one name when its words are taken out.
+        // Equal texts get the same salt, so that they still have equal digests after their words are redacted.
         let (known, mut drawn) = (&self.before.state.salts, BTreeMap::new());
         let mut salt = |text: &mut Text| {
             let Some(words) = text.words() else { return };
@@ -314,7 +315,7 @@ impl Change<'_> {
         let mut names: BTreeSet<NameTag> = BTreeSet::new();
         for (record, line) in records.iter().zip(&self.lines) {
             let titled = self.before.format.titles(record);
-            // Only a card that lacks words, and a title, need the line itself.
+            // The line itself is needed only for a title, or if the card lacks its title or folder.
             let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
@@ -346,7 +347,7 @@ impl Change<'_> {
         Ok(card)
     }
 
-    /// Returns the place of the file of a run that an operation adds.
+    /// Returns the place of the file of a run that this operation adds.
     fn place_of<'p>(&'p self, operation: &'p Operation, run: &Run) -> Option<&'p Place> {
         let (facts, state) = (&operation.facts, &self.before.state);
         let begun = facts.generations.iter().find(|generation| generation.n == run.generation);
@@ -355,13 +356,13 @@ impl Change<'_> {
         met.or_else(|| state.file(file))
     }
 
-    /// Returns whether the session has a title already that goes before one.
+    /// Returns true if the session has a title that ranks higher.
     fn has_better(&self, than: Titled) -> Result<bool, SyncError> {
         let Some(session) = &self.before.session else { return Ok(false) };
         if than == Titled::User {
             return Ok(false);
         }
-        // The program says its titles again and again, so that the newest records tell most.
+        // Agents repeat their titles, so the newest records are the most likely to have one.
         let entries = EntryNumber::FIRST..self.before.state.next_entry();
         let batches: Vec<_> = EntryNumber::batches(entries, BATCH).collect();
         for batch in batches.into_iter().rev() {

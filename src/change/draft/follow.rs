@@ -1,11 +1,11 @@
-//! Following: the steps of a commit on files.
+//! The steps of a commit on files.
 //!
-//! An owned file follows the store: it is written once the operation is safe. An agent's own file is written the same way,
-//! but it is synced too, and a process that has its session loaded keeps it from being written at all. An agent's list of
-//! folders has the folder of the session before that file is written.
+//! The store's own file is written once the operation is safe in the store. An agent's file is written in the same way, but it is
+//! also synced, and it is not written while a process has its session open. The session's folder is added to its agent's list of
+//! folders before the session's file is written.
 //!
-//! Invariant: bytes written here are in the store or safe under a temporary name before, so that a step cut
-//! short can be carried out later; the live file comes last, so that it tells whether the others were written.
+//! Invariant: bytes written here are already in the store or safe under a temporary name, so an interrupted step can be finished
+//! later. The live file is written last, so its state shows whether the other files were written.
 
 use std::{
     io::{self, ErrorKind},
@@ -17,13 +17,13 @@ use crate::{
     model::Timestamp,
 };
 
-/// The steps of a commit on files, in order; by default the list is empty.
+/// The steps of a commit on files, in order.
 #[derive(Default)]
 pub(crate) struct Follow(Vec<(WritableFile, Step)>);
 
 /// A step on a file.
 pub(crate) enum Step {
-    /// Its time says that it is as the store left it.
+    /// Sets the time that marks the file as the store left it.
     Stamp,
     Append {
         attached: bool,
@@ -31,14 +31,14 @@ pub(crate) enum Step {
         end: u64,
     },
     Create,
-    /// Another file of the agent's begins, and the agent's index names it in place of the old one.
+    /// Begins another file of the agent, which the agent's index then names instead of the old one.
     Begin {
         fresh: Option<Box<Fresh>>,
         index: Option<Index>,
         session: String,
         from: PathBuf,
     },
-    /// A successor takes its place.
+    /// Exchanges the file for a successor.
     Exchange {
         attached: bool,
         aside: WritableFile,
@@ -47,17 +47,17 @@ pub(crate) enum Step {
 }
 
 impl Follow {
-    /// Has a step be carried out before the others.
+    /// Inserts a step before the others.
     pub(crate) fn begin_with(&mut self, target: WritableFile, step: Step) {
         self.0.insert(0, (target, step));
     }
 
-    /// Returns whether there are no steps.
+    /// Returns true if there are no steps.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the agent's own file of the session, if it is written.
+    /// Returns the agent's own file of the session, if a step writes it.
     pub(crate) fn attached(&self) -> Option<&WritableFile> {
         self.0.iter().find_map(|(target, step)| match step {
             Step::Append { attached: true, .. }
@@ -67,9 +67,9 @@ impl Follow {
         })
     }
 
-    /// Makes the successors safe before the operation is, and sees that what is appended to may be written; in a preview it only
-    /// sees whether the agent's own file and its folder may be. Only the exchange tells whether a file may be set aside: one that
-    /// may not is set aside by a later change. Where one fails, none is left.
+    /// Makes successors durable and checks that files to append to may be written. In a preview, only checks whether the agent's
+    /// own file and its folder may be written. Whether a file can be set aside shows only at the exchange; if it cannot, a later
+    /// change does it. If any step fails, no successor remains.
     pub(crate) fn prepare(
         &mut self,
         at: Timestamp,
@@ -91,7 +91,7 @@ impl Follow {
         prepared.inspect_err(|_| self.abandon())
     }
 
-    /// Deletes successors that will not be put in their places; what cannot be deleted now is later.
+    /// Deletes successors that will not be used. One that cannot be deleted now is deleted later.
     pub(crate) fn abandon(&self) {
         for (target, step) in &self.0 {
             if let Step::Exchange { .. } | Step::Begin { .. } = step {
@@ -100,7 +100,7 @@ impl Follow {
         }
     }
 
-    /// Carries the steps out and returns whether no other program wrote to the files meanwhile.
+    /// Carries out the steps. Returns true if no other program wrote to the files meanwhile.
     pub(crate) fn carry_out(self, at: Timestamp) -> Result<bool, (PathBuf, io::Error)> {
         let mut is_alone = true;
         for (target, step) in self.0 {

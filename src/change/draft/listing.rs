@@ -1,7 +1,7 @@
-//! Listing: some agents take a session only from a folder that is in a list of theirs, which is written before the
-//! session's file is.
+//! Lists of folders: some agents accept a session only from a folder that is in their list. The list is updated before the
+//! session's file is written.
 //!
-//! Invariant: the list is never written over: a complete one takes its place, and the old one keeps a name.
+//! Invariant: a list is never overwritten. A complete new list replaces it, and the old list is kept under another name.
 
 use std::io::{self, ErrorKind};
 
@@ -14,7 +14,7 @@ use crate::{
     wire::Format,
 };
 
-/// Returns the step that puts the folder of a session's file into its agent's list, and that list, if it lacks the folder.
+/// Returns the agent's list and the step that adds the folder of a session's file to it, if the list lacks the folder.
 pub(crate) fn list_folder(
     archive: &Archive,
     format: &dyn Format,
@@ -24,10 +24,10 @@ pub(crate) fn list_folder(
     let Some(list) = list_of(format, session, file)? else { return Ok(None) };
     let io = SyncError::at(list.path());
     let held = read(&list).map_err(io)?;
-    // A listing that was cut short knew the folder.
+    // An interrupted update of the list had the folder.
     let begun = read(&list.successor()).map_err(io)?;
     let begun = format.listed_folder(file.path(), &begun);
-    // What the store knows of the folder, an older list said.
+    // The store knows the folder from an older list.
     let known = match archive.session(session)? {
         Some(session) => archive.store.card(session.key)?.folder,
         None => None,
@@ -46,7 +46,7 @@ pub(crate) fn list_folder(
     Ok(Some((list, Step::Exchange { attached: false, aside, fresh: Some(Box::new(fresh)) })))
 }
 
-/// Has a session's folder listed before its file is brought to where a commit said, or is put back where it was.
+/// Lists a session's folder before its file is updated to a committed state or is restored.
 pub(crate) fn finish(
     archive: &Archive,
     format: &dyn Format,

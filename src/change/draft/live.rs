@@ -1,4 +1,4 @@
-//! The steps of a change on the live file: it is made, appended to, or exchanged for a successor.
+//! The steps of a change on the live file: create it, append to it, or exchange it for a successor.
 
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 
@@ -12,18 +12,18 @@ use crate::{
 };
 
 impl Change<'_> {
-    /// Has the commit make an empty live file.
+    /// Makes the commit create an empty live file.
     pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
         self.follow = (self.before.writable_file(live)?, Step::Create).into();
         Ok(())
     }
 
-    /// Has the commit begin another file of the agent's, which becomes the live one.
+    /// Makes the commit begin another file of the agent, which becomes the live file.
     pub(crate) fn begin_live(&mut self, target: WritableFile, step: Step) {
         self.follow = (target, step).into();
     }
 
-    /// Has the commit append bytes to the live file.
+    /// Makes the commit append bytes to the live file.
     pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
         if let Some(live) = self.before.live_file() {
             let target = self.before.writable_file(&live)?;
@@ -32,7 +32,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Has the commit put a successor in place of the live file; `old` is the generation that the old file holds.
+    /// Makes the commit exchange the live file for a successor; `old` is the generation of the old file.
     pub(crate) fn exchange_live(
         &mut self,
         live: &LiveFile,
@@ -54,7 +54,7 @@ impl Change<'_> {
             old,
             new,
             inode: seen.map_or(0, |seen| seen.inode),
-            // What the agent appended since is not in the store, and comes late.
+            // Lines that the agent has appended since are not in the store; they are imported late.
             length: seen.map_or(0, |_| self.length_of(old)),
         });
         let fresh = Some(Box::new(fresh));
@@ -62,7 +62,7 @@ impl Change<'_> {
         Ok(path)
     }
 
-    /// Returns how many bytes a generation has, with what this change added to it.
+    /// Returns the length of a generation, including what this change added.
     pub(crate) fn length_of(&self, generation: GenerationNumber) -> u64 {
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
         length_of(fresh.or_else(|| self.before.state.ends.get(&generation)))

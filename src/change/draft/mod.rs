@@ -1,14 +1,14 @@
-//! Changing: how an operation is put together and carried out.
+//! A draft: an operation under construction, and its commit.
 //!
 //! ```text
-//! begin   see where the session is
-//! ...     lines, growth, moves, marks, checkpoints are gathered
-//! commit  1 the successor of the live file, if there is one, is safe under its temporary name
-//!         2 the operation is committed
-//!         3 the live file is appended to, or exchanged
+//! begin   read the session's state
+//! ...     gather lines, growth, moves, marks, checkpoints
+//! commit  1 write the successor of the live file, if there is one, under a temporary name
+//!         2 commit the operation
+//!         3 append to the live file, or exchange it for the successor
 //! ```
 //!
-//! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
+//! Invariant: a growth never differs from what a reading of its file gives, because both use the same reader.
 
 pub(crate) mod batch;
 pub(crate) mod bearers;
@@ -52,27 +52,27 @@ use crate::{
     },
 };
 
-/// An operation while it is put together.
+/// An operation under construction.
 pub(crate) struct Change<'a> {
-    /// Where the session is before it.
+    /// The session's state before the operation.
     pub(crate) before: Standing<'a>,
     pub(crate) notices: Vec<Notice>,
-    /// Whether turns are written again, which have their checkpoints already.
+    /// True while turns are written again that already have checkpoints.
     pub(crate) is_replay: bool,
     facts: Facts,
     bulk: Bulk,
     lines: Vec<NewLine>,
     kept: Vec<Vec<u8>>,
-    /// The bytes of sidecars, which are kept behind the others.
+    /// The bytes of sidecars, which are stored after the containers.
     sidecars: Vec<Vec<u8>>,
-    /// How many bytes the lines and the sidecars have.
+    /// The total size of lines and sidecars.
     pub(crate) bytes: u64,
     deriver: Deriver,
     bearers: Bearers,
-    /// The names that several entries of the store have, once they were asked for.
+    /// The names in the store that several entries share; loaded when first needed.
     held_twins: Option<BTreeSet<NameTag>>,
     fresh_ids: Lookup<EntryId, EntryNumber>,
-    /// The lines of the session that replace others.
+    /// Redacted lines of the session: each replacement with its original.
     covered: BTreeMap<LineId, LineId>,
     /// How many of the new lines were redacted before.
     redacted: u64,
@@ -82,23 +82,23 @@ pub(crate) struct Change<'a> {
     _lock: Option<Arc<File>>,
 }
 
-/// The transaction to which a change belongs.
+/// The transaction that a change belongs to.
 pub(crate) enum Writing<'a> {
-    /// One of its own, or `None` once it is committed.
+    /// Its own transaction; `None` once it is committed.
     Alone(Option<Box<dyn Transaction + 'a>>),
-    /// One in which many changes become durable together.
+    /// A transaction that commits many changes together.
     Among(&'a mut dyn Gathering),
 }
 
-/// A transaction in which many changes become durable together.
+/// A transaction that commits many changes together.
 pub(crate) trait Gathering {
     /// Adds an operation.
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
 
-    /// Makes durable the operations that were added so far, and begins again.
+    /// Commits the operations added so far and begins a new transaction.
     fn settle(&mut self) -> Result<(), StoreError>;
 
-    /// Does the same once they are many.
+    /// Does the same if enough bytes were added.
     fn renew(&mut self) -> Result<(), StoreError>;
 }
 
@@ -113,7 +113,7 @@ impl<'a> Change<'a> {
         Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
     }
 
-    /// Begins the first operation of a session, which becomes durable with others; the caller holds the lock.
+    /// Begins the first operation of a session in a shared transaction. The caller holds the lock.
     pub(crate) fn among(
         archive: &'a Archive,
         name: SessionName,
@@ -123,7 +123,7 @@ impl<'a> Change<'a> {
         Self::with(Standing::nowhere(archive, name, format), Writing::Among(gathering))
     }
 
-    /// Begins an operation of a session that has caught up, which becomes durable with others; the caller holds the lock.
+    /// Begins an operation of a session that has caught up, in a shared transaction. The caller holds the lock.
     pub(crate) fn also(
         archive: &'a Archive,
         session: &Session,
@@ -142,7 +142,7 @@ impl<'a> Change<'a> {
         Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })
     }
 
-    /// Begins a change that is part of catching up; the caller holds the lock.
+    /// Begins a change that is part of catching up. The caller holds the lock.
     pub(crate) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
         let before = Standing::of(archive, session)?;
         Ok(Self::with(before, Writing::Alone(Some(archive.store.begin()?))))
@@ -182,7 +182,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Takes up a plan's changes of the state.
+    /// Adds a plan's changes of the session's state.
     pub(crate) fn step(&mut self, steps: Steps) {
         for (branch, to) in steps.branches {
             self.set_branch(&branch, to);
@@ -190,7 +190,7 @@ impl<'a> Change<'a> {
         if let Some(branch) = steps.current {
             self.set_current(&branch);
         }
-        // A file that the goal began is the live one.
+        // If the goal has set the live file, that takes precedence.
         if let Some(live) = steps.live.filter(|_| self.facts.live.is_none()) {
             self.set_live(live.to);
         }
@@ -209,27 +209,27 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns the number of the operation.
+    /// Returns the number of this operation.
     pub(crate) fn number(&self) -> OperationNumber {
         self.before.state.next_operation()
     }
 
-    /// Returns where the current branch is before the change.
+    /// Returns the position of the current branch before the change.
     pub(crate) fn position(&self) -> Option<Position> {
         self.before.position()
     }
 
-    /// Returns whether a name was met that has several entries, or had none when it was referred to.
+    /// Returns true if a record name is ambiguous or was referenced before it was defined.
     pub(crate) fn has_twins(&self) -> bool {
         !self.deriver.twins.is_empty()
     }
 
-    /// Returns the number of the next entry, behind this change's.
+    /// Returns the number of the next entry, after those of this change.
     pub(crate) fn next_entry(&self) -> EntryNumber {
         self.before.state.next_entry().plus(self.fresh())
     }
 
-    /// Returns how many entries this change has gathered.
+    /// Returns how many new entries this change has.
     pub(crate) fn fresh(&self) -> u64 {
         self.bulk.entries.len() as u64
     }
@@ -241,7 +241,7 @@ impl<'a> Change<'a> {
         n
     }
 
-    /// Returns the number of the file of a place, and how many bytes of it the session holds.
+    /// Returns the number of the file at a place, and how many of its bytes the session has.
     pub(crate) fn held_file(&self, place: &Place) -> Option<(FileNumber, u64)> {
         let files = FileNumber::FIRST.onwards().zip(&self.before.state.files);
         let new = self.facts.files.iter().map(|file| (file.n, &file.place));
@@ -259,7 +259,7 @@ impl<'a> Change<'a> {
         Growth::empty(n)
     }
 
-    /// Takes up a generation at its end, with the lines that this change added to it.
+    /// Returns a generation's end, including lines that this change added, to append to.
     pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
         match fresh {
@@ -271,12 +271,12 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns a view of the session as the store holds it.
+    /// Returns a view of the session at a position, as stored.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
         self.before.view(position)
     }
 
-    /// Returns the last entries up to a position's head, as the agent would read them.
+    /// Returns the last `limit` entries up to a position's head, as the agent reads them.
     pub(crate) fn path(
         &self,
         position: Position,
@@ -286,20 +286,20 @@ impl<'a> Change<'a> {
         Ok(self.before.format.path(&self.look(position), head, limit)?.entries)
     }
 
-    /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
+    /// Returns the entry at which the agent would resume a growth that has not ended.
     pub(crate) fn head(&self, growth: &Growth) -> Result<Option<EntryNumber>, SyncError> {
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
         Ok(self.before.format.head(&self.ahead(position, growth))?)
     }
 
-    /// Returns a view of the stored session and of the growths that have ended.
+    /// Returns a view of the stored session and the growths that this change has ended.
     pub(crate) fn look(&self, position: Position) -> View<'_> {
         let is_there = |run: &&Run| run.generation == position.generation;
         self.gathered(position, self.bulk.runs.iter().filter(is_there).cloned().collect())
     }
 
-    /// Returns a view of the stored session and of a growth that has not ended.
+    /// Returns a view of the stored session and a growth that has not ended.
     pub(crate) fn ahead(&self, position: Position, growth: &Growth) -> View<'_> {
         self.gathered(position, growth.runs())
     }
@@ -323,7 +323,7 @@ impl<'a> Change<'a> {
         view
     }
 
-    /// Reads bytes that are to be written to the live file into a growth; new lines become entries.
+    /// Reads bytes that will be written to the live file into a growth. New lines become entries.
     pub(crate) fn read_bytes(
         &mut self,
         growth: &mut Growth,
@@ -332,7 +332,7 @@ impl<'a> Change<'a> {
         self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
     }
 
-    /// Reads a stream to its end into a growth; new lines become entries.
+    /// Reads a stream to its end into a growth. New lines become entries.
     pub(crate) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), SyncError> {
         self.read_with(growth, |tail| Reader::resume(stream, tail))
     }
@@ -355,7 +355,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Adds a line at the end of a growth and returns its entry.
+    /// Appends a line to a growth and returns its entry.
     pub(crate) fn take(
         &mut self,
         growth: &mut Growth,
@@ -364,7 +364,7 @@ impl<'a> Change<'a> {
         self.put(growth, Scanned::of(line, 0, self.before.format))
     }
 
-    /// Adds a line that was scanned at the end of a growth and returns its entry.
+    /// Appends a scanned line to a growth and returns its entry.
     pub(crate) fn put(
         &mut self,
         growth: &mut Growth,
@@ -373,7 +373,7 @@ impl<'a> Change<'a> {
         let link = growth.last.filter(|_| !new.is_named);
         let link_id = link.map(|(_, id)| id);
         let covered = self.covered.get(&new.line.id()).map(|came| EntryId::of(link_id, *came));
-        // A covered line is the entry that it was, if the session has that.
+        // A redacted line is the same entry as its original, if the session has that entry.
         let covered = match covered {
             Some(id) => self.held(id)?.map(|_| id),
             None => None,
@@ -381,7 +381,7 @@ impl<'a> Change<'a> {
         let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
         let (length, name, kind) =
             (new.line.bytes().len() as u64, new.envelope.tag(), new.envelope.kind);
-        // No entry is linked to the newest one yet, but in a session of which the store has lost some.
+        // An entry linked to the newest one must be new, except in a session whose store has lost entries.
         let is_new = self.before.session.is_none()
             && link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let spelt = name.filter(|_| new.is_spelt);
@@ -399,22 +399,22 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
-    /// Adds a line that is in no generation, because another one will stand in its place at the end of a growth.
+    /// Adds a line that belongs to no generation, because another line will take its place at the end of a growth.
     pub(crate) fn aside(
         &mut self,
         growth: &Growth,
         line: &Line<'_>,
     ) -> Result<EntryNumber, SyncError> {
         let mut beside = growth.clone();
-        // A linked line has an entry before it, and only that entry says where the line would be.
+        // Only a line without a name needs the entry before it: its id is linked to that entry.
         if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
             beside.last = None;
         }
         self.take(&mut beside, line)
     }
 
-    /// Says that an entry replaces another. One that represents a third already, because the same line came to
-    /// the same place before, goes on to do so.
+    /// Records that an entry replaces `origin`. If the same line was stored before as the replacement of another entry, that
+    /// origin stays.
     pub(crate) fn stand_for(
         &mut self,
         entry: EntryNumber,
@@ -434,14 +434,14 @@ impl<'a> Change<'a> {
         entry >= self.before.state.next_entry()
     }
 
-    /// Says what was cut of an entry that replaces another.
+    /// Records what was cut from the entry that this one replaces.
     pub(crate) fn cut(&mut self, entry: EntryNumber, cut: Cutting) {
         if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
             origin.cut = Some(cut);
         }
     }
 
-    /// Says that an entry replaces another, and from which strings those of its line were cut.
+    /// Records that an entry replaces `origin`, and which strings of the original its own strings were cut from.
     pub(crate) fn replace(
         &mut self,
         entry: EntryNumber,
@@ -495,7 +495,7 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
-    /// Returns whether a checkpoint of the agent's own is at the end of a growth: then the next turn is its.
+    /// Returns true if the agent's own checkpoint is at the end of a growth. That checkpoint then counts for the next turn.
     fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
         let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
         else {
@@ -506,7 +506,7 @@ impl<'a> Change<'a> {
         Ok(is_marked(&self.ahead(position, growth), last)?)
     }
 
-    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    /// Returns the newest checkpoint if it is at this place and not undone.
     fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
         match self.bulk.checkpoints.last() {
             Some(newest) => (newest.place == place).then_some(newest.n),
@@ -514,7 +514,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Gives a checkpoint its number.
+    /// Adds a checkpoint with the next number.
     fn checkpoint(
         &mut self,
         place: Position,
@@ -526,12 +526,12 @@ impl<'a> Change<'a> {
         self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
     }
 
-    /// Returns the checkpoints that this change gives.
+    /// Returns the checkpoints that this change adds.
     pub(crate) fn checkpoints(&self) -> Vec<CheckpointNumber> {
         self.bulk.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
     }
 
-    /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
+    /// Discards all lines read and generations begun, so that another attempt can start.
     pub(crate) fn forget(&mut self) {
         self.bulk.entries.clear();
         self.bulk.origins.clear();
@@ -558,12 +558,12 @@ impl<'a> Change<'a> {
         self.moved.insert(branch.to_owned(), (from, to));
     }
 
-    /// Returns where a branch is without this change.
+    /// Returns the position of a branch before this change.
     pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
         self.before.state.branches.get(branch).copied()
     }
 
-    /// Returns a name for the old end of a branch: the branch's own with the first free number.
+    /// Returns a name for the old end of a branch: the branch's name with the first free number.
     pub(crate) fn left_name(&self, branch: &str) -> String {
         free_name(branch, |name| {
             self.moved.contains_key(name) || self.before.state.branches.contains_key(name)
@@ -576,28 +576,28 @@ impl<'a> Change<'a> {
         self.facts.current = Some(Step { from, to: Some(branch_text(branch)) });
     }
 
-    /// Makes another file the live one, or leaves the session without one.
+    /// Sets the live file, or detaches the session from it.
     pub(crate) fn set_live(&mut self, file: Option<FileNumber>) {
         self.facts.live = Some(Step { from: self.before.state.live, to: file });
     }
 
-    /// Leaves the session out of lists, or shows it in them again.
+    /// Hides the session in lists, or shows it again.
     pub(crate) fn set_hidden(&mut self, hidden: bool) {
         let yes = |hidden: bool| hidden.then_some(1);
         self.facts.hidden = Some(Step { from: yes(self.before.state.hidden), to: yes(hidden) });
     }
 
-    /// Says that an agent gave the session a title.
+    /// Records a title that an agent gave the session.
     pub(crate) fn set_title(&mut self, title: &str) {
         self.facts.title = Some(given(title));
     }
 
-    /// Says in which folder an agent's own list has the session work.
+    /// Records the session's folder from an agent's own list.
     pub(crate) fn set_folder(&mut self, folder: &str) {
         self.facts.folder = Some(given(folder));
     }
 
-    /// Says that an agent deleted a file.
+    /// Records that an agent's file was deleted.
     pub(crate) fn set_gone(&mut self, file: FileNumber) {
         self.facts.gone.push(file);
     }

@@ -1,4 +1,4 @@
-//! Names: which entry a name or an id represents while a change is put together.
+//! Names in a draft: which entry a name or an id refers to.
 
 use crate::{
     archive::SyncError,
@@ -17,13 +17,13 @@ impl Change<'_> {
         }
     }
 
-    /// Returns the entry with an id, if the store holds it.
+    /// Returns the stored entry with this id.
     pub(crate) fn held(&self, id: EntryId) -> Result<Option<EntryNumber>, SyncError> {
         let Some(session) = &self.before.session else { return Ok(None) };
         Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
     }
 
-    /// Returns the entry that has the name of this one at the end of a growth. Given is the newest of them.
+    /// Returns the entry that has the same name as `newest` at the end of a growth; `newest` is the newest entry with that name.
     pub(crate) fn bearer(
         &mut self,
         newest: EntryNumber,
@@ -43,8 +43,8 @@ impl Change<'_> {
         Ok(last)
     }
 
-    /// Returns the entry that a new turn follows, which names this one as its parent: behind a summary stand the messages that
-    /// it keeps, which came before it.
+    /// Returns the entry that a new turn with this parent follows. If the parent is a summary, that is the last message it keeps:
+    /// the kept messages come after the summary on the path, although they were written before it.
     pub(crate) fn above(
         &mut self,
         parent: EntryNumber,
@@ -63,7 +63,8 @@ impl Change<'_> {
         Ok(last)
     }
 
-    /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
+    /// Returns true if the session has no record with this name. Then it has no entry with this line either, because an entry's
+    /// id covers the name.
     pub(crate) fn is_new_name(&mut self, name: Option<NameTag>) -> Result<bool, SyncError> {
         let Some(name) = name else { return Ok(false) };
         let held =
@@ -81,7 +82,7 @@ impl Change<'_> {
         Ok(self.before.archive.store.records(session.key, entry.alone())?.pop())
     }
 
-    /// Returns whether several entries have a name.
+    /// Returns true if several entries share a name.
     fn is_twin(&mut self, name: NameTag) -> Result<bool, SyncError> {
         if self.deriver.twins.contains(&name) {
             return Ok(true);

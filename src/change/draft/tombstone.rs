@@ -1,4 +1,4 @@
-//! Lines that were redacted before and arrive again, such as from an older copy of a file. They are recognised by their ids.
+//! Redacted lines that are read again, for example from an older copy of a file. They are recognised by their ids.
 
 use crate::change::draft::Change;
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
 };
 
 impl Change<'_> {
-    /// Ends a growth with the bytes behind its last line. If they were taken out, they are not held: they are read once they
-    /// are a line.
+    /// Ends a growth with the bytes after its last line. If those were redacted, they are not stored; they are read again once
+    /// they are a complete line.
     pub(crate) fn end(&self, growth: &mut Growth, tail: Vec<u8>) {
         let is_held = tail.is_empty() || !self.before.state.has_taken_out(&tail);
         growth.end(if is_held { tail } else { Vec::new() });
     }
 
-    /// Replaces a new line that was redacted before with the line that replaced it then.
+    /// Replaces a new line that was redacted before with its redacted form.
     pub(crate) fn cover_again(
         &mut self,
         n: EntryNumber,

@@ -1,11 +1,11 @@
-//! The files that a change keeps whole: compressed ones, and sidecars.
+//! Files that a change stores whole: compressed files and sidecars.
 
 use crate::change::draft::Change;
 use crate::model::{Container, Digest, FileNumber, GenerationNumber, Place, Sidecar};
 
 impl Change<'_> {
-    /// Keeps a compressed file with the generation that it holds, and returns whether that is new. It is not kept where bytes
-    /// were taken out of the session: it may have them.
+    /// Stores a compressed file with its generation. Returns true if it is new. Not done for a session with redactions, because
+    /// the file may contain redacted bytes.
     pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
         if self.before.state.is_covered() || !self.facts.tombstones.is_empty() {
             return false;
@@ -21,7 +21,7 @@ impl Change<'_> {
         true
     }
 
-    /// Keeps a file that is next to the session's own, and returns whether its bytes are new.
+    /// Stores a sidecar. Returns true if its bytes are new.
     pub(crate) fn sidecar(&mut self, place: Place, bytes: Vec<u8>) -> bool {
         let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
         let known = self.sidecars().find(|(known, _)| **known == place).map(|(_, kept)| kept.file);
@@ -36,7 +36,7 @@ impl Change<'_> {
         true
     }
 
-    /// Returns whether a sidecar's newest bytes have this digest, as they came or as they are since something was taken out.
+    /// Returns true if a sidecar's newest bytes, original or redacted, have this digest.
     fn is_held(&self, file: FileNumber, digest: Digest) -> bool {
         if let Some(new) = self.facts.sidecars.iter().rev().find(|new| new.file == file) {
             return new.digest == digest;
@@ -48,13 +48,13 @@ impl Change<'_> {
         })
     }
 
-    /// Returns how many sidecars the session has in other places, and how many bytes these have.
+    /// Returns how many sidecars the session has at other places, and their total size.
     pub(crate) fn sidecars_besides(&self, place: &Place) -> (usize, u64) {
         let others = self.sidecars().filter(|(other, _)| *other != place);
         others.fold((0, 0), |(count, size), (_, kept)| (count + 1, size + kept.size))
     }
 
-    /// Returns the newest sidecars and where they lie; no file comes twice into one change.
+    /// Returns the newest sidecars with their places. A change contains each file at most once.
     fn sidecars(&self) -> impl Iterator<Item = (&Place, &Sidecar)> {
         let is_new = |file| self.facts.sidecars.iter().any(|new| new.file == file);
         let held = self.before.state.sidecars.values().map(|(.., kept)| kept);

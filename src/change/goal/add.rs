@@ -1,9 +1,10 @@
-//! Adding: records are written at the end of the current branch, in the generation that the live file holds, or in one that is
-//! no file's; or at the end of another branch, in one that is no file's.
+//! Add: writes records at the end of the current branch, in the generation of the live file, or in a generation without a file.
+//! Records for another branch always go to a generation without a file.
 //!
-//! Invariant: a generation of a file that is not written holds nothing else than the file.
-//! Invariant: a record that was cut represents the whole one, which is in no generation.
-//! Invariant: an agent's own file is written only if a resume of its new content reads the records behind all that was said.
+//! Invariant: a generation of a file that is not written contains nothing except the file.
+//! Invariant: a cut record replaces the whole record, which belongs to no generation.
+//! Invariant: an agent's own file is never written unless a resume of the new content reads the records after all earlier
+//! messages.
 
 use crate::{
     archive::{SyncError, Vain, Workspace},
@@ -22,9 +23,9 @@ use crate::{
 /// Records to add, in order.
 pub(crate) struct Add {
     pub(crate) records: Vec<NewRecord>,
-    /// Whether they all follow the head: a record that a caller wrote may name another parent.
+    /// True if each record follows the one before it. A record written by a caller may name another parent.
     pub(crate) follows: bool,
-    /// The branch that gets them, and the position behind which they belong, if that is not the current one's.
+    /// The branch to add to and the position to continue from, if not the current branch.
     pub(crate) aside: Option<(String, Position)>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Add {
 pub(crate) struct NewRecord {
     /// Its line.
     pub(crate) line: Vec<u8>,
-    /// The whole line and its cutting, if the line above is a cut one.
+    /// The whole line and its cutting, if `line` is a cut one.
     pub(crate) whole: Option<(Vec<u8>, Cutting)>,
 }
 
@@ -43,13 +44,13 @@ impl NewRecord {
     }
 }
 
-/// The result of an addition.
+/// The result of adding records.
 pub(crate) struct Added {
-    /// Where the branch is that got the records.
+    /// The new position of the branch.
     pub(crate) position: Position,
     /// The entries, in the order of the records.
     pub(crate) entries: Vec<(EntryNumber, EntryId)>,
-    /// The checkpoints that were given to turns.
+    /// The checkpoints that the new turns got.
     pub(crate) checkpoints: Vec<CheckpointNumber>,
 }
 
@@ -121,7 +122,7 @@ impl Goal for Add {
     }
 }
 
-/// Returns the new entries that say something, and are no part of the frame that the agent gives to a turn.
+/// Returns the new entries that are messages, without the metadata that the agent writes around a turn.
 fn said(
     change: &Change<'_>,
     growth: &Growth,
@@ -138,7 +139,7 @@ fn said(
     Ok(said)
 }
 
-/// Returns whether an agent that resumes a growth reads new entries behind all those that led to the old head.
+/// Returns true if an agent that resumes a growth reads the new entries after everything on the path to the old head.
 fn reads(
     change: &Change<'_>,
     growth: &Growth,
@@ -154,18 +155,18 @@ fn reads(
     if path(wanted.len())? == wanted {
         return Ok(true);
     }
-    // Records that say nothing may stand between.
+    // Metadata records may come between them.
     let behind = from.head.map_or(Ok(None), |head| view.since(head))?.unwrap_or(0);
     if is_subsequence(&wanted, &path(usize::try_from(behind).unwrap_or(usize::MAX))?) {
         return Ok(true);
     }
-    // Other records may stand between; then the ends of both paths tell.
+    // Other records may come between them. Then compare the ends of both paths.
     let [found, mut wanted] = ends(&view, &change.look(from))?;
     wanted.extend(added);
     Ok(is_subsequence(&wanted, &found))
 }
 
-/// Adds to a growth the lines that take the agent to the last new entry, and returns them, because it would resume elsewhere.
+/// Appends the lines that bring the agent to the last new entry, and returns them. Needed if it would resume elsewhere.
 fn bring(
     change: &mut Change<'_>,
     live: &LiveFile,

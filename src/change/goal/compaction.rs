@@ -1,6 +1,6 @@
-//! Compacting: a boundary and a summary are written, behind the file's content or at the beginning of a successor.
+//! Compact: writes a boundary and a summary, at the end of the file or at the beginning of a successor.
 //!
-//! Invariant: a compaction is written only if an agent would resume the summary, the messages that stay, and no others.
+//! Invariant: a compaction is never written unless an agent would resume the summary, the preserved messages, and nothing else.
 
 use std::path::PathBuf;
 
@@ -18,35 +18,35 @@ use crate::{
 
 /// A compaction to write.
 pub(crate) struct Compaction {
-    /// Where the branch is.
+    /// The position of the branch.
     pub(crate) from: Position,
-    /// The lines, each with its end.
+    /// The lines, each with its line feed.
     pub(crate) lines: Vec<u8>,
-    /// Where they are written.
+    /// Where to write them.
     pub(crate) place: Place,
-    /// How many of the messages that stay are before the summary.
+    /// How many of the preserved messages come before the summary.
     pub(crate) system: usize,
-    /// The messages that an agent must read in addition to the summary.
+    /// The preserved messages, which an agent must read in addition to the summary.
     pub(crate) stays: Vec<(Role, Vec<Block>)>,
     /// The summary.
     pub(crate) summary: String,
 }
 
-/// Where a compaction is written.
+/// Where to write a compaction.
 pub(crate) enum Place {
-    /// Behind the content of the live file.
+    /// At the end of the live file.
     Behind,
-    /// In a successor, behind the held part of the old file, if there is one; with the entry that each line repeats.
+    /// In a successor, after the preserved part of the old file if there is one; `again` has the entry that each line repeats.
     Successor { held: Option<Position>, again: Vec<Option<EntryNumber>> },
 }
 
-/// A compaction that an agent would resume.
+/// The result of a compaction.
 pub(crate) struct Compacted {
     /// The entry of the summary.
     pub(crate) summary: EntryId,
     /// The old live file, if it was exchanged.
     pub(crate) aside: Option<PathBuf>,
-    /// The agent's own file, if it is written.
+    /// The agent's own file, if it was written.
     pub(crate) written: Option<PathBuf>,
 }
 
@@ -85,8 +85,8 @@ impl Goal for Compaction {
 }
 
 impl Compaction {
-    /// Returns where an agent is that resumes a growth, and the entry of the summary, if it reads the summary, the
-    /// messages that stay, and nothing else.
+    /// Returns the position at which an agent would resume a growth, and the summary's entry. Fails unless the agent reads the
+    /// summary, the preserved messages, and nothing else.
     fn check(
         &self,
         change: &Change<'_>,

@@ -1,6 +1,6 @@
-//! Goals: the aims of a plan for the live file.
+//! Goals: what a plan wants for the live file.
 //!
-//! Invariant: a goal that is prepared has written nothing but a temporary file; the commit lets the live file follow.
+//! Invariant: preparing a goal writes nothing except a temporary file. The live file changes only after the commit.
 
 pub(crate) mod add;
 pub(crate) mod compaction;
@@ -19,19 +19,19 @@ use crate::{
     model::{Place, Position},
 };
 
-/// The aim of a plan for the live file and for its content.
+/// What a plan wants for the live file and its content.
 pub(crate) trait Goal {
     /// The result.
     type Reached;
 
-    /// Adds the goal's part to a change. Returns the result, and where the current branch is then if it is moved.
+    /// Adds the goal's part to a change. Returns the result, and the new position of the current branch if it moves.
     fn prepare(
         self,
         change: &mut Change<'_>,
     ) -> Result<(Self::Reached, Option<Position>), SyncError>;
 }
 
-/// The live file stays as it is.
+/// Leaves the live file as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay;
 
@@ -43,7 +43,7 @@ impl Goal for Stay {
     }
 }
 
-/// An optional goal: without one, the live file stays as it is.
+/// An optional goal; `None` leaves the live file as it is.
 impl<G: Goal> Goal for Option<G> {
     type Reached = Option<G::Reached>;
 
@@ -57,10 +57,10 @@ impl<G: Goal> Goal for Option<G> {
     }
 }
 
-/// The session begins with an empty file of the store's, or without one where the store has no folder.
+/// Starts the session with an empty file of the store, or without a file if the store has no folder.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Begin {
-    /// Where the file is.
+    /// The place of the file.
     pub(crate) place: Place,
 }
 

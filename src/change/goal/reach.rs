@@ -1,16 +1,16 @@
-//! Reaching: the live file is brought to another position, where a note may be said.
+//! Reach: moves the live file to another position, optionally with a note there.
 //!
-//! An agent's own file is appended to if its format can say the way. Anything else takes a successor, the first of these
-//! that will do:
+//! Undertext appends to an agent's own file if the agent's format can express the move. Otherwise it writes a successor,
+//! the first of these that works:
 //!
 //! ```text
 //! 1  the position's generation up to its horizon, byte for byte
-//! 2  the same, and lines that take the agent to the head
-//! 3  the entries of the path alone, one a line                        if records mean the same without those between them
-//!    the first, and the context in place of all before it         else
+//! 2  the same, and lines that bring the agent to the head
+//! 3  only the entries of the path, one per line                       if records keep their meaning without those between them
+//!    the same as 1, and the context in place of all before it         otherwise
 //! ```
 //!
-//! Invariant: wherever a session is brought, a resume of what it holds then reads the position's context.
+//! Invariant: wherever a session is moved, a resume of its file then reads exactly the position's context.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,24 +40,24 @@ use crate::{
     wire::{Back, Draft, Edit, Graph, Setting},
 };
 
-/// Where a change has brought the live file.
+/// The result of moving the live file.
 #[derive(Debug)]
 pub(crate) struct Reached {
     /// The new position.
     pub(crate) position: Position,
     /// The entry at its head.
     pub(crate) entry: Option<EntryId>,
-    /// Whether the note is said there.
+    /// True if the note was written.
     pub(crate) has_note: bool,
-    /// How many entries are left behind.
+    /// How many entries are not on the new path.
     pub(crate) dropped: u64,
-    /// The old file, if another one took its place.
+    /// The old file, if it was exchanged.
     pub(crate) aside: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub(crate) written: Option<PathBuf>,
 }
 
-/// The live file is brought to a position, and a note may be said there.
+/// Moves the live file to a position, optionally with a note there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reach<'a> {
     pub(crate) target: Position,
@@ -103,7 +103,7 @@ fn reach(
     Err(SyncError::OutOfReach { path: live.path, why })
 }
 
-/// Brings a session to a position in a successor of its live file, if it has one: the first that will do.
+/// Moves a session to a position in a successor of its live file, if it has one: the first kind that works.
 fn succeed(
     change: &mut Change<'_>,
     live: Option<&LiveFile>,
@@ -123,7 +123,7 @@ fn succeed(
     Ok(None)
 }
 
-/// Goes on in another file of the session, if the agent does so.
+/// Moves the session by beginning another file, if the agent keeps sessions in several files.
 fn segment(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -133,7 +133,7 @@ fn segment(
     let home = change.before.format.home(&live.path);
     let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
     let [stood, path] = ends(&change.look(from), &change.look(target))?;
-    // To get to where the agent is, go on in its file.
+    // If the agent is already there, it continues in its file.
     if stood == path {
         return Ok(None);
     }
@@ -147,8 +147,8 @@ fn segment(
     Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
 
-/// Appends the lines that take the agent to a position, if its format can say them: a way there, or else the whole context
-/// in place of all before it.
+/// Appends lines that bring the agent to a position, if its format can express them: a move, or otherwise the whole context in
+/// place of everything before.
 fn append(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -174,7 +174,7 @@ fn append(
     Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
 
-/// Appends lines and returns where the agent is then, if it reads the context that is wanted.
+/// Appends lines. Returns the new position if the agent would read the wanted context there.
 fn say(
     change: &mut Change<'_>,
     from: Position,
@@ -196,7 +196,7 @@ fn say(
     Ok(position)
 }
 
-/// Returns the lines that put the context of a position in place of all that the live file holds.
+/// Returns the lines that replace everything in the live file with the context of a position.
 fn whole(
     change: &mut Change<'_>,
     wanted: Position,
@@ -212,7 +212,7 @@ fn whole(
     whole.map_err(|error| SyncError::Invalid { line: None, why: error.0 })
 }
 
-/// Returns the setting of lines behind which a note may be said.
+/// Returns the setting of lines that a note may follow.
 fn setting(
     change: &Change<'_>,
     parent: Option<String>,
@@ -222,13 +222,13 @@ fn setting(
     change.before.setting_in_folder(note.map_or(&nowhere, |note| note.workspace), parent)
 }
 
-/// Returns how many entries of one path are not on another.
+/// Returns how many entries of one path are not on the other.
 fn left(stood: &[EntryNumber], path: &[EntryNumber]) -> u64 {
     let stays: BTreeSet<EntryNumber> = path.iter().copied().collect();
     stood.iter().filter(|entry| !stays.contains(entry)).count() as u64
 }
 
-/// Returns the lines that take the agent from one position to an entry, given the ends of the paths to both.
+/// Returns the lines that move the agent from one position to an entry, given the ends of both paths.
 fn way_back(
     change: &mut Change<'_>,
     from: Position,
@@ -242,7 +242,7 @@ fn way_back(
     Ok(change.before.format.branch(&change.look(from), &back, &setting)?)
 }
 
-/// Returns the lines that take the agent from one position to an entry that the same generation holds.
+/// Returns the lines that move the agent from one position to an entry in the same generation.
 pub(crate) fn way_to(
     change: &mut Change<'_>,
     from: Position,
@@ -252,7 +252,7 @@ pub(crate) fn way_to(
     way_back(change, from, to, &paths, None)
 }
 
-/// Lets a growth begin with the entries that a position sees.
+/// Starts a growth with the entries visible at a position.
 pub(crate) fn place_spans(
     change: &Change<'_>,
     growth: &mut Growth,
@@ -262,7 +262,7 @@ pub(crate) fn place_spans(
     place(change, growth, &spans.unwrap_or_default())
 }
 
-/// Begins a generation of a file, or of none, with what a position sees.
+/// Begins a generation with the entries visible at a position, for a file or without one.
 pub(crate) fn again(
     change: &mut Change<'_>,
     at: Position,
@@ -276,25 +276,25 @@ pub(crate) fn again(
     Ok(growth)
 }
 
-/// How a successor is made.
+/// The kinds of successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// The position's generation up to its horizon.
     Generation,
-    /// The same, closed by the lines that take the agent to the head.
+    /// The same, followed by lines that bring the agent to the head.
     Closed,
-    /// The path alone.
+    /// Only the path.
     Path,
-    /// The generation, and the context in place of all that it holds.
+    /// The generation, followed by the context in place of everything in it.
     Whole,
 }
 
-/// The successor of a live file before it is written.
+/// A successor of a live file that is not written yet.
 struct Successor {
     spans: Vec<Span>,
     tail: Vec<u8>,
     more: Vec<u8>,
-    /// How long it is without `more`.
+    /// The length without `more`.
     length: u64,
     dropped: u64,
     growth: Growth,
@@ -308,7 +308,7 @@ impl Successor {
     }
 }
 
-/// Puts together a successor; returns `None` if its agent would not read the wanted context there.
+/// Builds a successor. Returns `None` if the agent would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
     target: Position,
@@ -347,7 +347,7 @@ fn successor(
     Ok(Some(Successor { spans, tail, more, length, dropped, growth, position }))
 }
 
-/// Returns the lines behind the entries of a successor, if there is a way to say them.
+/// Returns the lines after the entries of a successor, if the format can express them.
 fn behind(
     change: &mut Change<'_>,
     target: Position,
@@ -373,7 +373,7 @@ fn behind(
     Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
 }
 
-/// Puts a successor in place of the live file, and returns where the old file is then.
+/// Exchanges the live file for a successor, and returns the path of the old file.
 fn rotate(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -385,7 +385,7 @@ fn rotate(
     let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
     let Successor { spans, tail, more, length, growth, .. } = successor;
-    // The file system copies the bytes with which the live file begins already.
+    // If the live file begins with the same bytes, let the file system copy them.
     if begins_with(change, from, spans)?
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
@@ -399,8 +399,8 @@ fn rotate(
     change.exchange_live(live, file, from, growth.generation)
 }
 
-/// Begins a generation with the entries of a position, if there is one, and lines behind them, and has it take the
-/// place of the live file; returns it with the name of the old file.
+/// Begins a generation with the entries visible at `held`, if given, followed by lines, and exchanges the live file for it.
+/// Returns the growth and the path of the old file.
 pub(crate) fn anew(
     change: &mut Change<'_>,
     held: Option<Position>,
@@ -425,7 +425,8 @@ pub(crate) fn anew(
     Ok((growth, Some(aside)))
 }
 
-/// Returns, of the start of a generation, the position behind the record that opens a file of the format, if there is one.
+/// For a position at the start of a generation, returns the position after the record that opens a file of this format, if there
+/// is one.
 fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, SyncError> {
     let horizon = change.before.growth(start.generation)?.entries;
     let Some(view) = change.view(Position { horizon, ..start }).filter(|_| start.horizon == 0)
@@ -445,7 +446,7 @@ fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, Sync
     Ok(start)
 }
 
-/// Returns whether a generation begins with the same entries behind the same separators.
+/// Returns true if a generation begins with the same entries and the same separators.
 fn begins_with(
     change: &Change<'_>,
     generation: GenerationNumber,
@@ -460,7 +461,7 @@ fn begins_with(
     Ok(held.len() == spans.len() && held.iter().zip(spans).all(|(a, b)| same(a, b)))
 }
 
-/// Returns the entries of a path that stand in its own file as spans, behind the record that opens a file of the format.
+/// Returns the entries of a path that are in its own file as spans, after the record that opens a file of this format.
 fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError> {
     let mut entries = Vec::new();
     for entry in view.path(usize::MAX)?.entries {
@@ -490,7 +491,7 @@ fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError>
     Ok(spans)
 }
 
-/// Returns the bytes behind the last entry: the generation's own tail at its end, else a line end.
+/// Returns the bytes after the last entry: the generation's tail if the position is at its end, otherwise a line feed.
 fn tail(change: &Change<'_>, target: Position, spans: &[Span], whole: bool) -> Vec<u8> {
     if spans.is_empty() {
         return Vec::new();

@@ -1,14 +1,14 @@
-//! Replaying: the current branch again in a new generation, with other lines in place of some of its own.
+//! Replay: writes the current branch again in a new generation, with some of its lines replaced.
 //!
 //! ```text
 //! old generation   u1 a1 R1 a2 u2 R2
-//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 name R1 and R2 as their origins; the others are the same entries
+//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 have R1 and R2 as their origins; the others are the same entries
 //! ```
 //!
-//! A record that names itself keeps its name, so that references to it still hold. Where records have no names, an
-//! entry's id covers the one before it: the lines behind a cut become new entries, which name the old ones.
+//! A record with a name keeps its name, so references to it stay valid. Where records have no names, an entry's id covers the
+//! entry before it: the lines after a cut line become new entries with the old ones as their origins.
 //!
-//! Invariant: an agent that resumes the new file reads the same entries, but for those that stand for others.
+//! Invariant: an agent that resumes the new file reads the same entries, apart from those with an origin.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -25,34 +25,34 @@ use crate::{
     wire::Graph,
 };
 
-/// How many lines are read at a time.
+/// How many lines to read at a time.
 const BATCH: usize = 256;
 
-/// The current branch again, with lines that were cut.
+/// The current branch, to be written again with some lines cut.
 pub(crate) struct Replay {
-    /// Where the branch is.
+    /// The position of the branch.
     pub(crate) from: Position,
-    /// The lines that are cut, by their entries.
+    /// The cut lines, by entry.
     pub(crate) cuts: BTreeMap<EntryNumber, Cut>,
-    /// The lines that say the whole context again, for an agent whose file cannot be set aside.
+    /// Lines that restate the whole context, for an agent whose file cannot be set aside.
     pub(crate) restated: Option<Vec<Vec<u8>>>,
 }
 
-/// A line in place of a longer one.
+/// A line that replaces a longer one.
 pub(crate) struct Cut {
     line: Vec<u8>,
-    /// The strings of the longer one from which its own were cut.
+    /// The strings of the longer line from which its own were cut.
     wholes: Vec<Option<Whole>>,
     cutting: Cutting,
 }
 
-/// A branch that was written again.
+/// The result of a replay.
 pub(crate) struct Replayed {
-    /// How long the file is.
+    /// The length of the file.
     pub(crate) length: u64,
     /// The old live file, if it was exchanged.
     pub(crate) aside: Option<PathBuf>,
-    /// The agent's own file, if it is written.
+    /// The agent's own file, if it was written.
     pub(crate) written: Option<PathBuf>,
 }
 
@@ -144,7 +144,7 @@ impl Replay {
         Ok((Replayed { length, aside, written }, position))
     }
 
-    /// Appends the lines that say the whole context again; the cut lines themselves lie in no generation.
+    /// Appends the lines that restate the whole context. The cut lines themselves belong to no generation.
     fn restate(
         &self,
         change: &mut Change<'_>,
@@ -175,18 +175,17 @@ impl Replay {
 }
 
 impl Cut {
-    /// Makes a cut of the line that comes of it and the whole one.
+    /// Returns a cut, given the resulting line and the whole one.
     pub(crate) fn new(line: Vec<u8>, whole: &[u8], cutting: Cutting) -> Self {
         let wholes = Whole::each(&line_of(&line, b""), &line_of(whole, b""));
         Self { line, wholes, cutting }
     }
 
-    /// Returns the line.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Says that a new entry, which has the cut line, replaces an old one.
+    /// Records that a new entry with the cut line replaces an old one.
     fn stand_in(
         &self,
         change: &mut Change<'_>,
@@ -199,7 +198,7 @@ impl Cut {
     }
 }
 
-/// Returns whether an agent that resumes the replay reads the same entries, but for those that stand for others.
+/// Returns true if an agent that resumes the replay reads the same entries, apart from replaced ones.
 fn is_same(
     change: &Change<'_>,
     from: Position,
@@ -215,17 +214,17 @@ fn is_same(
     Ok(wanted.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry)).eq(sent))
 }
 
-/// Returns a line of which the bytes are known to be all.
+/// Returns bytes that are one whole line as a line.
 fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
     let object = line::split(bytes, false, false).next();
     let shape = object.filter(|line| line.bytes.len() == bytes.len()).and_then(|line| line.shape);
     line::Line { separator, bytes, shape, glued: false }
 }
 
-/// The successor of a live file, most of which is copied from it.
+/// A successor of a live file, most of which is copied from the file.
 struct Copy {
     fresh: Fresh,
-    /// The part of the live file that is still to be copied.
+    /// Where the part still to be copied begins in the live file, and its length.
     from: u64,
     length: u64,
 }
@@ -236,12 +235,12 @@ impl Copy {
         Ok(Self { fresh, from: 0, length: 0 })
     }
 
-    /// Keeps the next bytes.
+    /// Copies the next bytes.
     fn keep(&mut self, length: u64) {
         self.length += length;
     }
 
-    /// Puts other bytes in place of the next ones.
+    /// Replaces the next bytes by others.
     fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
         self.flush()?;
         self.fresh.write(bytes).map_err(SyncError::at(self.fresh.live().path()))?;

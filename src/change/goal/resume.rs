@@ -1,4 +1,4 @@
-//! Resuming, simulated: the context that an agent would send, before anything is written for it.
+//! Simulates a resume: computes the context that an agent would send, before anything is written for it.
 //!
 //! Invariant: nothing is changed here.
 
@@ -15,7 +15,7 @@ use crate::{
     wire::{Edit, Edited, Graph as _, Sent},
 };
 
-/// A note that is said where the live file is brought.
+/// A note to write at a position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Note<'a> {
     pub(crate) words: &'a str,
@@ -25,8 +25,8 @@ pub(crate) struct Note<'a> {
 /// A message as it is compared.
 type Said = (Role, Vec<Block>);
 
-/// Returns the messages of entries from the last to the first, whatever their records look like; of a history that a rollback
-/// reached into, only what the rollback left. Lines are read one by one, because two paths usually differ at their last message.
+/// Returns the messages of entries, last to first, regardless of the form of their records. For a history that a rollback cut,
+/// returns only the rest. Reads lines one by one, because two paths usually differ at their last message.
 fn says<'s>(
     view: &'s View<'_>,
     sent: &'s Sent,
@@ -57,7 +57,7 @@ fn says<'s>(
     })
 }
 
-/// A view, and what is sent of the end of its path.
+/// A view, and what an agent sends from the end of its path.
 struct Ending<'t, 'v> {
     view: &'t View<'v>,
     sent: &'t Sent,
@@ -70,7 +70,7 @@ enum Compared {
     End,
 }
 
-/// Returns whether two views send the same, or one what the other ends with.
+/// Returns true if two views send the same messages, or, with [`Compared::End`], if the first ends with what the second sends.
 fn is_alike(
     one: &Ending<'_, '_>,
     other: &Ending<'_, '_>,
@@ -78,7 +78,7 @@ fn is_alike(
 ) -> Result<bool, SyncError> {
     let (sent, others) = (one.sent, other.sent);
     let is_cut = |sent: &Sent| sent.edits.iter().any(|(_, edit)| matches!(edit, Edit::Turns(_)));
-    // The lines of the same entries are not read.
+    // The entries are the same, so their lines need not be read.
     if sent.entries == others.entries && !is_cut(sent) && !is_cut(others) {
         return Ok(true);
     }
@@ -95,8 +95,8 @@ fn is_alike(
     is_alike_backwards(says(one.view, sent), says(other.view, others), compared)
 }
 
-/// Returns whether two sequences are the same, or one what the other ends with, given from their ends. Nothing is asked of them
-/// after their first difference.
+/// Compares two sequences, given backwards: equal, or, with [`Compared::End`], the first ends with the second. Stops at the first
+/// difference.
 fn is_alike_backwards<T: PartialEq, E>(
     ours: impl IntoIterator<Item = Result<T, E>>,
     theirs: impl IntoIterator<Item = Result<T, E>>,
@@ -113,13 +113,14 @@ fn is_alike_backwards<T: PartialEq, E>(
     }
 }
 
-/// Returns all that a view sends.
+/// Returns everything that a view sends.
 fn whole(view: &View<'_>) -> Result<Sent, SyncError> {
     let Sending { sent, edits, is_whole, .. } = view.sending()?;
     Ok(Sent { entries: sent, edits, is_whole })
 }
 
-/// Returns where an agent is that resumes a growth, if it reads the context of a position, and a note behind it.
+/// Returns the position at which an agent resumes a growth, if it then reads the context of `wanted`, followed by the note if
+/// given.
 pub(crate) fn reads(
     change: &Change<'_>,
     growth: &Growth,
@@ -147,7 +148,8 @@ pub(crate) fn reads(
     Ok(is_same.then_some(position))
 }
 
-/// Returns whether the agent sends the same from two positions: lines that took it back to a place come after that place.
+/// Returns true if the agent sends the same from two positions. They may differ in their lines: the lines that move an agent back
+/// to a place come after that place.
 pub(crate) fn is_same(
     before: &Standing<'_>,
     one: Position,
@@ -155,7 +157,7 @@ pub(crate) fn is_same(
 ) -> Result<bool, SyncError> {
     match (before.view(one), before.view(other)) {
         (Some(here), Some(there)) => match sends_same(&here, &there) {
-            // What is damaged hinders no going back.
+            // Damage must not block a revert.
             Err(error) if error.is_damage() => Ok(one == other),
             same => same,
         },
@@ -163,7 +165,7 @@ pub(crate) fn is_same(
     }
 }
 
-/// Returns whether the path to a position begins with the path to another one.
+/// Returns true if the path to `to` begins with the path to `from`.
 pub(crate) fn leads_on(
     before: &Standing<'_>,
     from: Position,
@@ -171,13 +173,13 @@ pub(crate) fn leads_on(
 ) -> Result<bool, SyncError> {
     let (Some(here), Some(there)) = (before.view(from), before.view(to)) else { return Ok(false) };
     match ends(&here, &there).map_err(SyncError::from) {
-        // What is damaged hinders no going back.
+        // Damage must not block a revert.
         Err(error) if error.is_damage() => Ok(false),
         found => found.map(|[here, there]| there.starts_with(&here)),
     }
 }
 
-/// Returns whether an agent sends the same from where two views of a session stand.
+/// Returns true if an agent sends the same from two views of a session.
 fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
     let [path_there, path_here] = ends(there, here)?;
     let wanted = there.format().context(there, &path_there)?;
@@ -188,8 +190,8 @@ fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> 
     sends(there, wanted, here, found, 0)
 }
 
-/// Returns whether two views send the same, given what they send of the ends of their paths; of the second one the last messages
-/// are left out, which are no part of that.
+/// Returns true if two views send the same, given what they send from the ends of their paths. Ignores the last `n_left_out`
+/// entries of the second view.
 fn sends<'v>(
     there: &View<'v>,
     mut wanted: Sent,
@@ -198,7 +200,7 @@ fn sends<'v>(
     n_left_out: usize,
 ) -> Result<bool, SyncError> {
     if wanted.is_whole != found.is_whole {
-        // Of one only the end is known.
+        // Only the end of one of them is known.
         let mut both = [Ending { view: there, sent: &wanted }, Ending { view: here, sent: &found }];
         if !wanted.is_whole {
             both.reverse();

@@ -1,15 +1,15 @@
-//! Segments: where an agent keeps a session in several files, it is taken elsewhere by another one, which goes on from a place
-//! in those that are there; its index of sessions then names that file.
+//! Segments: some agents keep a session in several files. Such an agent is moved by a new file that continues from a place in the
+//! existing ones; the agent's index of sessions then names the new file.
 //!
 //! ```text
-//! prepare   the file is safe under a temporary name
-//! commit    the operation
-//! follow    1 the file has its name   2 the agent's index names it, if it still named the old one
+//! prepare   write the file under a temporary name
+//! commit    commit the operation
+//! follow    1 rename the file   2 make the agent's index name it, if the index still names the old file
 //! ```
 //!
-//! Whether a file that the newest operation began was ever seen whole tells whether it was cut short.
+//! If the file that the newest operation began was never seen complete, the commit was interrupted.
 //!
-//! Invariant: no byte of the files that are there is changed.
+//! Invariant: no byte of the existing files is changed.
 
 use std::{
     ffi::OsStr,
@@ -42,11 +42,11 @@ use crate::{
     wire::{Back, Failure, FileName, Format, Graph as _, Held, Onward, Segment, Setting},
 };
 
-/// The time in the name of a file.
+/// The format of the time in a file's name.
 const BEGUN: &str = "%Y-%m-%dT%H-%M-%S";
 
-/// Begins another file that goes on where a way leads; returns where the agent is then, and the file. `None` if the agent
-/// does not go on in files there, or would not read the wanted context.
+/// Begins another file that continues where `back` leads. Returns the agent's position and the file; `None` if the agent does not
+/// continue in other files there, or would not read the wanted context.
 pub(crate) fn begin(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -57,7 +57,7 @@ pub(crate) fn begin(
 ) -> Result<Option<(Position, PathBuf)>, SyncError> {
     let format = change.before.format;
     let index = format.home(&live.path).map(Index::of);
-    // An index that cannot be read cannot be told either.
+    // An index that cannot be read cannot be updated either.
     if index.as_ref().is_none_or(|index| index.file(&change.before.name.id).is_err()) {
         return Ok(None);
     }
@@ -78,14 +78,14 @@ pub(crate) fn begin(
     change.read_bytes(&mut growth, &bytes)?;
     let position = reads(change, &growth, wanted, note)?;
     let target = if archive.is_preview {
-        // The folder of the file may not be there yet, and is not made.
+        // The file's folder may not exist yet, and a preview does not create it.
         archive.writable_file(&name, live)
     } else {
         let folder = archive.writable.make_folder(format.name(), &path);
         let folder = folder.map_err(|why| SyncError::denied(&name, &path, why));
         folder.and_then(|()| archive.writable_file(&name, &file))
     };
-    // A file to which somebody pointed may lie where no other one may be made.
+    // A live file that the user attached may be in a folder where no other file may be created.
     let (Some(position), Ok(target)) = (position, target) else {
         change.forget();
         return Ok(None);
@@ -111,7 +111,7 @@ pub(crate) fn begin(
     Ok(Some((position, path)))
 }
 
-/// Returns where another file of the session belongs: its name says that it was begun behind all others.
+/// Returns the path for another file of the session. Its name has a later time than all others.
 fn next_file(change: &Change<'_>, live: &LiveFile, at: Timestamp) -> Option<PathBuf> {
     let (archive, format) = (change.before.archive, change.before.format);
     let own = siblings::name(format, &live.path)?;
@@ -128,7 +128,8 @@ fn next_file(change: &Change<'_>, live: &LiveFile, at: Timestamp) -> Option<Path
     format.next_file(&live.path, &FileName { begun, id, session: own.session })
 }
 
-/// Writes what takes the agent where a way leads: a file that goes on from as much of the others as the agent has listed.
+/// Builds the file that moves the agent to where `back` leads. It continues from as much of the other files as the agent has
+/// listed.
 fn write(
     change: &Change<'_>,
     live: &LiveFile,
@@ -177,8 +178,8 @@ fn write(
     Ok(format.segment(&onward, setting)?)
 }
 
-/// Returns how much of a file another one may go on from: what is on the disk as the session holds it, and its agent has
-/// in its list.
+/// Returns how much of a file another one may continue from: what is on disk as the session has it, and what the agent has
+/// listed.
 fn held(
     change: &Change<'_>,
     index: Option<&Index>,
@@ -215,9 +216,9 @@ fn held(
     Ok(Held { id: name.id, held: if is_there { within } else { PlaceNumber::FIRST } })
 }
 
-/// Completes what a commit that was cut short left of another file; returns whether there was anything.
+/// Finishes an interrupted commit that began another file. Returns a notice if there was one.
 ///
-/// An agent that went on in the old file meanwhile stays there.
+/// If the agent has continued in the old file meanwhile, the agent stays there.
 pub(crate) fn finish(
     archive: &Archive,
     session: &Session,
@@ -253,7 +254,7 @@ pub(crate) fn finish(
     Ok(Some(Notice::Finished { path: live.path.clone() }))
 }
 
-/// Deletes what changes of a session that never were committed left next to its file, if its agent goes on in other files.
+/// Deletes the temporary files of changes that were never committed, if the agent keeps a session in several files.
 pub(crate) fn sweep(
     format: &dyn Format,
     session: &str,
@@ -266,7 +267,7 @@ pub(crate) fn sweep(
     file.sweep_beside(&is_own).map_err(SyncError::at(file.path()))
 }
 
-/// Returns the file from which the newest operation took the agent to the live one, if that was never seen whole.
+/// Returns the file from which the newest operation moved the agent to the live file, if the live file was never seen complete.
 pub(crate) fn unfinished(
     archive: &Archive,
     session: &Session,
@@ -281,7 +282,7 @@ pub(crate) fn unfinished(
         return Ok(None);
     }
     let operation = archive.store.operations(session.key, newest.n.alone())?.pop();
-    // One that follows the agent to another file has written none.
+    // An operation that follows the agent to another file writes none.
     let operation = operation.filter(|operation| !operation.command.takes_in());
     let step = operation.and_then(|operation| operation.facts.live);
     let from = step.filter(|step| step.to == Some(live.n)).and_then(|step| step.from);

@@ -1,4 +1,4 @@
-//! Settings of new records: where a line may begin, and what a record says of its time, its folder and its parent.
+//! Settings of new records: where a line may begin, and the time, folder and parent of a record.
 
 use uuid::{Builder, Uuid};
 
@@ -10,21 +10,21 @@ use crate::{
     wire::{Format, Graph as _, Nearby, Setting},
 };
 
-/// Among how many of the last entries a record is looked for that says which model answers; most often few are enough.
+/// How many of the last entries to search for a record that names the model. The first number is usually enough.
 const MODEL_WITHIN: [usize; 2] = [16, 1024];
 
-/// The record nearby that new ones are written like.
+/// The nearby record that new ones imitate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Near {
     /// Its line.
     line: Option<Vec<u8>>,
     /// How many bytes of records come after it, if no compaction does.
     since: Option<u64>,
-    /// Whether the records of the file have no names.
+    /// True if the records of the file have no names.
     is_nameless: bool,
 }
 
-/// Returns the bytes that must stand before a record so that it begins a line: a file may end with its last record.
+/// Returns the bytes needed before a record so that it begins a line: a file may end without a line feed.
 pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     let tail = growth.tail.as_slice();
     let open = match tail.iter().rposition(|&byte| byte == b'\n') {
@@ -34,7 +34,7 @@ pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     if open { b"\n".to_vec() } else { Vec::new() }
 }
 
-/// Returns lines as they come after a growth.
+/// Returns lines in the form in which they are appended to a growth.
 pub(crate) fn behind(growth: &Growth, lines: &[Vec<u8>]) -> Vec<u8> {
     let mut more = line_start(growth);
     for line in lines {
@@ -45,7 +45,7 @@ pub(crate) fn behind(growth: &Growth, lines: &[Vec<u8>]) -> Vec<u8> {
 }
 
 impl Near {
-    /// Takes up a record that was written, where the next one is written like it.
+    /// Notes a record that was written, if the next one imitates it.
     pub(crate) fn pass(&mut self, format: &dyn Format, line: &[u8], kind: Kind) {
         let is_like = match format.traits().nearby {
             Nearby::Nothing => return,
@@ -61,7 +61,7 @@ impl Near {
 }
 
 impl Standing<'_> {
-    /// Returns where and when a record is written that follows `parent`; an agent's record is written like one nearby.
+    /// Returns the setting of a record that follows `parent`. An agent's record imitates one nearby.
     pub(crate) fn setting(
         &self,
         workspace: &Workspace,
@@ -70,7 +70,7 @@ impl Standing<'_> {
         Ok(self.setting_near(workspace, parent, &self.near(self.position())?))
     }
 
-    /// Returns a setting as [`Self::setting`] does, where the record nearby is known.
+    /// Like [`Self::setting`], with the nearby record given.
     pub(crate) fn setting_near(
         &self,
         workspace: &Workspace,
@@ -92,7 +92,7 @@ impl Standing<'_> {
         }
     }
 
-    /// Returns the record that a new one at a position is written like.
+    /// Returns the record that a new one at this position imitates.
     pub(crate) fn near(&self, at: Option<Position>) -> Result<Near, SyncError> {
         let Some(at) = at else { return Ok(Near::default()) };
         let last = || Ok::<_, SyncError>(self.growth(at.generation)?.last.map(|(n, _)| (n, None)));
@@ -112,7 +112,7 @@ impl Standing<'_> {
         Ok(Near { line, since: since.flatten(), is_nameless })
     }
 
-    /// Returns the last entry on the path to a position that says which model answers, and the bytes of those behind it.
+    /// Returns the last entry on the path to a position that names the model, and the size of the entries after it.
     fn last_model(&self, at: Position) -> Result<Option<(EntryNumber, Option<u64>)>, SyncError> {
         let (Some(view), Some(session)) = (self.view(at), &self.session) else { return Ok(None) };
         for within in MODEL_WITHIN {
@@ -134,7 +134,7 @@ impl Standing<'_> {
         Ok(None)
     }
 
-    /// Returns a setting as [`Self::setting`] does, in the session's own folder where the workspace names none.
+    /// Like [`Self::setting`], with the session's own folder if the workspace has none.
     pub(crate) fn setting_in_folder(
         &self,
         workspace: &Workspace,
@@ -147,10 +147,10 @@ impl Standing<'_> {
         Ok(setting)
     }
 
-    /// Returns a fresh name of a record: names that follow the time keep an index of them compact.
+    /// Returns a new record name. Names that increase with time keep their index compact.
     fn fresh_name(&self) -> Uuid {
         let mut random = [0; 10];
-        // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
+        // Bytes 6 and 8 of a random UUID contain its version and variant. The bytes used here are purely random.
         let chance = self.archive.uuid().into_bytes();
         random[..6].copy_from_slice(&chance[..6]);
         random[6..].copy_from_slice(&chance[9..13]);

@@ -1,27 +1,27 @@
-//! An agent's own file: the session follows it, and takes it to the agent where a command was cut short.
+//! Reconciles a session with its agent's own file: imports what the agent wrote, and finishes an interrupted command in the file.
 //!
 //! | verdict on the file | action |
 //! |---|---|
 //! | same | nothing |
-//! | unfinished | the rotation is carried out |
-//! | gone | the session goes on without it |
-//! | grown | the new lines are taken in |
-//! | other, and it ends within the lines of the newest command | the rest of these is appended |
-//! | other | taken in as a new generation, which the current branch follows |
+//! | unfinished | finish the rotation |
+//! | gone | record the loss; the session continues without a file |
+//! | grown | import the new lines |
+//! | other, and it ends within the lines of the newest command | append the rest of these lines |
+//! | other | import it as a new generation, and the current branch follows it |
 //!
-//! Where an agent went on in its file without what a command said, or was to put in place of the file, the session follows
-//! it, and the command's state stays on a branch: its newest work is in its context until its owner takes it from there.
+//! If an agent continued in its file without the lines that a command wrote, or was to write, the session follows the agent: its
+//! newest work is in its context until the user reverts it. The command's state is kept as a branch.
 //!
-//! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. Its records
-//! then join the branch that holds that entry:
+//! An idle agent keeps its conversation in memory and may continue from an entry that its file no longer has. Its records then
+//! join the branch that has that entry:
 //!
 //! ```text
 //! old file   A B C        main.1: C          joined, a generation of its own   A B C D     main.1: D
-//! new file   A N          main: N            the file                          A N D       main: N, which the agent is
-//!                D follows C, which is not there                                           told to resume again
+//! new file   A N          main: N            the file                          A N D       main: N, and lines that make
+//!                 D follows C, which the file does not have                                the agent resume N again
 //! ```
 //!
-//! Invariant: nothing that another program wrote is taken out of the file, and each of its lines is in a generation.
+//! Invariant: nothing that another program wrote is removed from the file, and each of its lines is in a generation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,7 +59,7 @@ use crate::{
     wire::Graph,
 };
 
-/// Brings a session and its agent's file to agree; the caller holds the lock.
+/// Makes a session and its agent's file agree. The caller holds the lock.
 pub(crate) fn agree(
     archive: &Archive,
     session: &Session,
@@ -105,8 +105,8 @@ pub(crate) fn agree(
     Ok(notices)
 }
 
-/// Records that a file of a session no longer exists, which is its live file no more, or puts its successor in its place if a rotation was cut short
-/// where a file cannot have two names.
+/// Records that a file of a session was deleted; the session then has no live file if it was this one. If a rotation was
+/// interrupted on a file system without hard links, moves the successor into place instead.
 pub(crate) fn record_loss(
     archive: &Archive,
     session: &Session,
@@ -127,7 +127,7 @@ pub(crate) fn record_loss(
     }
     change.set_gone(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
-    // One that its agent put away elsewhere as it was would have been followed.
+    // If the agent had moved the file unchanged, the session would have followed it.
     let put_away = elsewhere(archive, session.format, tip, live);
     Ok(match put_away.filter(|path| sources::length(path).is_ok_and(|length| length.is_none())) {
         Some(path) => Notice::Packed { path },
@@ -135,8 +135,8 @@ pub(crate) fn record_loss(
     })
 }
 
-/// Imports the lines that the agent appended to the live file of a session, in a transaction with other changes. Returns nothing if
-/// anything else is to be done there. The caller holds the lock.
+/// Imports the lines that an agent appended to the live file of a session, in a shared transaction. Returns nothing if the file
+/// needs anything else. The caller holds the lock.
 pub(crate) fn gather(
     archive: &Archive,
     session: &Session,
@@ -161,7 +161,7 @@ pub(crate) fn gather(
     Ok(Some(notices))
 }
 
-/// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
+/// Imports the lines that the agent appended. Also returns true if no other program wrote to the file meanwhile.
 fn take_in(
     mut change: Change<'_>,
     live: &LiveFile,
@@ -174,7 +174,7 @@ fn take_in(
     follow(change, live, before, growth, false)
 }
 
-/// Appends what the file lacks of the lines of a command; returns whether it lacks any.
+/// Appends the lines of a command that the file lacks. Returns true if it lacked any.
 fn put_right(
     archive: &Archive,
     session: &Session,
@@ -193,8 +193,8 @@ fn put_right(
     Ok(true)
 }
 
-/// Returns what the file lacks of the stored state, if the newest operation is a command that is still to write that, and nothing
-/// else was written there. `replaced` is the file as it was seen last, if the one that is there is another one.
+/// Returns the bytes of the stored state that the file lacks, if the newest operation is a command that still has to write them
+/// and nothing else was written there. `replaced` is the last sighting of the file, if another file is in its place now.
 fn lacking(
     archive: &Archive,
     session: &Session,
@@ -208,18 +208,18 @@ fn lacking(
         return Ok(None);
     }
     let generation = tip.generation();
-    // A file of which all is new takes its place as a whole: what is missing of that, the agent has cut.
+    // A new generation is written as a whole file and exchanged. If a part of it is missing, the agent cut it.
     if tip.generations.iter().any(|(by, begun)| *by == newest && begun.n == generation) {
         return Ok(None);
     }
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known =
         match content::bytes(archive.store.as_ref(), session, &runs).map_err(SyncError::from) {
-            // What cannot be compared is not known to wait for anything.
+            // If the lines cannot be compared, the file is not known to lack any.
             Err(error) if error.is_damage() => return Ok(None),
             known => known?,
         };
-    // A file that the agent put in place of the written one never held the command's lines.
+    // A file with which the agent replaced the written one never had the command's lines.
     if replaced.is_some_and(|was| was.length == known.len() as u64) {
         return Ok(None);
     }
@@ -229,7 +229,7 @@ fn lacking(
     Ok(rest.map(<[u8]>::to_vec))
 }
 
-/// Returns whether an agent's file only waits for what the newest operation is still to write there.
+/// Returns true if an agent's file only lacks what the newest operation still has to write.
 pub(crate) fn is_pending(
     archive: &Archive,
     session: &Session,
@@ -239,7 +239,7 @@ pub(crate) fn is_pending(
     let io = SyncError::at(path);
     let mut file = disk::open(path, Links::Refuse).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
-    // Of a file that is as long as it should be, or longer, none of it is read here.
+    // A file that is not shorter than expected need not be read.
     if meta.len() >= live_file::expected(tip) {
         return Ok(false);
     }
@@ -251,7 +251,7 @@ pub(crate) fn is_pending(
     Ok(lacking(archive, session, tip, &there, replaced.as_ref())?.is_some())
 }
 
-/// Takes in a file with other content.
+/// Imports a file with other content.
 fn take_in_whole(
     archive: &Archive,
     session: &Session,
@@ -265,18 +265,18 @@ fn take_in_whole(
     follow(change, live, before, growth, true)
 }
 
-/// How many entries before what is new are looked at first for where the session was.
+/// How many entries before the new ones to search first for the session's old head.
 const NEAR: usize = 64;
 
-/// The entries of an agent that knew only an older state.
+/// Entries of an agent that knew only an older state.
 struct Late {
-    /// The entry from which it went on.
+    /// The entry from which it continued.
     base: EntryNumber,
     /// The entries that it wrote, in order.
     entries: Vec<EntryNumber>,
 }
 
-/// Moves the branches to where a growth of the file takes them.
+/// Moves the branches according to a growth of the file.
 fn follow(
     mut change: Change<'_>,
     live: &LiveFile,
@@ -305,8 +305,8 @@ fn follow(
         }
     }
     change.set_branch(&current, Some(position));
-    // The agent would resume entries that belong elsewhere: it is told again where the branch is, if its file may be written
-    // and can say that. Else it goes on from there, and the branch with it.
+    // The agent would resume entries that belong to another branch. If its file may be written and its format can express it,
+    // lines bring it back to the current branch. Otherwise the current branch continues where the agent is.
     let mut is_led = is_apart;
     if is_apart
         && let Some(lines) = reach::way_to(&mut change, position, before.head)?
@@ -320,7 +320,7 @@ fn follow(
         is_subsequence(&held.unwrap_or_default(), &found)
     } else {
         match before.head.map(|stood| is_on_path(&change, position, stood, entries)) {
-            // Where the path is damaged, nothing tells that the agent left it.
+            // If the path is damaged, nothing shows that the agent left it.
             Some(Err(error)) if error.is_damage() => true,
             is_on_path => is_on_path.transpose()?.unwrap_or(true),
         }
@@ -333,7 +333,7 @@ fn follow(
         left = Some(name);
     }
     change.set_branch(&current, Some(position));
-    // What the agent does not resume any more is not written either.
+    // A file that the agent no longer resumes is not written any more.
     let unresumed = is_rewritten.then(|| change.look(position).unresumed()).transpose()?.flatten();
     if let Some(why) = unresumed {
         change.set_live(None);
@@ -356,7 +356,7 @@ fn follow(
     Ok((notices, is_alone))
 }
 
-/// Adds lines to the file and to its generation.
+/// Appends lines to the file and to its generation.
 fn say(
     change: &mut Change<'_>,
     position: Position,
@@ -379,13 +379,13 @@ fn is_on_path(
     entry: EntryNumber,
     fresh: u64,
 ) -> Result<bool, SyncError> {
-    // Where the agent went on, it comes right before what is new.
+    // If the agent continued from there, it comes right before the new entries.
     let near = usize::try_from(fresh).unwrap_or(usize::MAX).saturating_add(NEAR);
     Ok(change.path(position, near)?.contains(&entry)
         || change.path(position, usize::MAX)?.contains(&entry))
 }
 
-/// Returns the entries of agents that knew only an older state, or went on from where another branch is.
+/// Returns the entries of agents that knew only an older state, or that continued from the head of another branch.
 fn late(
     change: &Change<'_>,
     position: Position,
@@ -405,7 +405,7 @@ fn late(
         if record.kind == Kind::Opaque {
             continue;
         }
-        // In this file, the parent's name may belong to another entry than the one that had it last.
+        // In this file, the parent's name may belong to another entry than the newest one with that name.
         let parent = match (view.parent(entry)?, record.parent) {
             (Some(parent), _) | (None, Parent::Entry(parent)) => parent,
             (None, Parent::Root | Parent::Missing) => continue,
@@ -420,12 +420,12 @@ fn late(
         found.entry(from).or_default().push(entry);
     }
     drop(view);
-    // The whole path is read only if some may be.
+    // The whole path is read only if there are candidates.
     if found.is_empty() {
         return Ok(Vec::new());
     }
     let on_path: BTreeSet<EntryNumber> = change.path(position, usize::MAX)?.into_iter().collect();
-    // Entries that go on from the agent's path, and that the agent itself resumes, are its own way and not late.
+    // Entries that continue from the agent's path and that the agent itself resumes are on its own branch and not late.
     let is_late = |(base, entries): &(EntryNumber, Vec<EntryNumber>)| {
         !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
     };
@@ -433,7 +433,7 @@ fn late(
     Ok(late.map(|(base, entries)| Late { base, entries }).collect())
 }
 
-/// Lets late entries join the branch that is where they go on, and returns that branch.
+/// Adds late entries to the branch whose head they continue, and returns the name of that branch.
 fn join(
     change: &mut Change<'_>,
     late: &Late,
@@ -455,7 +455,7 @@ fn join(
         None => (change.left_name(LATE), holding(change, &session, late.base)?),
     };
     let Some(at) = at else { return Ok(None) };
-    // No file ever held the old state with these entries behind it.
+    // No file ever had the old state followed by these entries.
     let mut growth = change.generation(None);
     reach::place_spans(change, &mut growth, at)?;
     let pending = change.look(position);
@@ -479,7 +479,7 @@ fn join(
     Ok(Some(branch))
 }
 
-/// Returns the end of the newest generation that holds an entry.
+/// Returns the end of the newest generation that contains an entry.
 fn holding(
     change: &Change<'_>,
     session: &Session,

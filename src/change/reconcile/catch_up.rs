@@ -1,21 +1,21 @@
-//! Catching up: before a session is changed, the store and the live file are brought to agree. Here it is the store's own;
-//! an agent's is handled in `attached`.
+//! Catches up: reconciles the store and the live file before a session is changed. This file handles the store's own file;
+//! `agent_file` handles an agent's.
 //!
 //! | verdict on the live file | action |
 //! |---|---|
 //! | same | nothing |
-//! | unfinished | the rotation is carried out |
-//! | gone | it is written again; an agent's is looked for where that puts its files away |
-//! | short | the rest is appended |
-//! | grown | the new lines are taken in |
-//! | other, with all known entries and more between them | taken in as a new generation |
-//! | other | set aside, taken in as a branch of its own, and written again |
+//! | unfinished | finish the rotation |
+//! | gone | write it again; look for an agent's file where the agent moves its files |
+//! | short | append the rest |
+//! | grown | import the new lines |
+//! | other, with all known entries and more between them | import it as a new generation |
+//! | other | set it aside, import it as a branch of its own, and write the file again |
 //!
-//! An agent's file of a session that the user's settings leave out is passed over, whatever it holds beyond the store.
+//! An agent's file whose session the user's settings exclude is ignored, even if it has new lines.
 //!
-//! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
+//! If a file that was set aside still grows, because a program has it open, its new lines are imported into the old generation.
 //!
-//! Invariant: no byte that another program wrote is overwritten or left out of the store.
+//! Invariant: no byte that another program wrote is overwritten or missing from the store.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -43,12 +43,12 @@ use crate::{
     },
 };
 
-/// Brings the store and the live file to agree; the caller holds the lock.
+/// Reconciles the store and the live file. The caller holds the lock.
 pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
     catch_up_from(archive, session, &archive.store.state(session.key)?)
 }
 
-/// Does the same for a session that is there.
+/// Like [`catch_up`], with the session's state given.
 pub(crate) fn catch_up_from(
     archive: &Archive,
     session: &Session,
@@ -83,7 +83,7 @@ fn bring_together(
     if is_left_out(archive, session, &live) {
         return Ok(notices);
     }
-    // What is only looked at is finished by the next change.
+    // A preview leaves unfinished work to the next change.
     if archive.is_preview && segment::unfinished(archive, session, &live, tip)?.is_some() {
         return Ok(notices);
     }
@@ -97,7 +97,7 @@ fn bring_together(
         notices.push(agent_file::record_loss(archive, session, &live, tip)?);
         return Ok(notices);
     }
-    // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
+    // A file that must not be written is not read either: nothing is imported from it, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
     if live.attached {
         notices.extend(agent_file::agree(archive, session, &live, &target, tip)?);
@@ -113,15 +113,15 @@ fn bring_together(
     Ok(notices)
 }
 
-/// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that no longer exists there is nothing.
+/// Returns true if the user's settings exclude an agent's file that exists.
 pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
     live.attached
         && archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
         && !is_gone(&live.path)
 }
 
-/// Brings the store and the live files of all sessions to agree, and returns the notices, each with its session. Of one that is
-/// damaged nobody knows what of its file is new.
+/// Reconciles all sessions with their live files, and returns the notices, each with its session. For a damaged session, the
+/// notice says that its file was not searched for new lines.
 pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice)>, SyncError> {
     let mut all = Vec::new();
     for session in archive.every()? {
@@ -141,13 +141,12 @@ pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice
     Ok(all)
 }
 
-/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.
+/// In a preview, adds what a session's live file has beyond the stored state. Returns true if the file has more.
 pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
     Ok(!matches!(live_state(archive, session, tip)?, LiveState::Same | LiveState::LeftOut))
 }
 
-/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns how the file
-/// compares with that state.
+/// In a preview, adds what a session's live file has beyond the stored state. Returns how the file compares with that state.
 pub fn live_state(
     archive: &Archive,
     session: &Session,
@@ -158,7 +157,7 @@ pub fn live_state(
     }
     let back = comeback::follow(archive, session, tip)?;
     let tip = back.as_ref().unwrap_or(tip);
-    // A file that a change cut short was to begin is not judged before the next change has finished that.
+    // A file that an interrupted change was to begin is judged after the next change has finished it.
     let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
     if live_file(archive, tip).map(unfinished).transpose()?.flatten().is_some() {
         return Ok(LiveState::Pending);
@@ -189,11 +188,11 @@ pub fn live_state(
     };
     let is_attached = || live_file(archive, tip).is_some_and(|live| live.attached);
     let found = notices.iter().filter_map(state).max();
-    // An agent's file of another length, in which nothing is new, waits for what a change is still to write.
+    // An agent's file with another length but nothing new lacks what a change still has to write.
     Ok(found.unwrap_or_else(|| if is_attached() { LiveState::Pending } else { LiveState::Same }))
 }
 
-/// Brings the store and its own file to agree.
+/// Reconciles the store with its own file.
 fn agree(
     archive: &Archive,
     session: &Session,
@@ -244,7 +243,7 @@ fn agree(
     })
 }
 
-/// Takes in the lines that another program appended.
+/// Imports the lines that another program appended.
 fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
     let mut change = Change::bare(archive, session)?;
     let Some(position) = change.before.state.position() else {
@@ -263,8 +262,8 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
     Ok(Notice::Appended { entries, operation: outcome.operation })
 }
 
-/// Takes in a live file with other content: one that holds all known entries and more between them is followed, any
-/// other one is set aside.
+/// Imports a live file with other content. If it has all known entries and more between them, the session follows it. Otherwise
+/// it is set aside.
 fn take_in_whole(
     archive: &Archive,
     session: &Session,
@@ -302,7 +301,7 @@ fn take_in_whole(
     Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
 }
 
-/// Takes in the lines that came to a file after it was set aside.
+/// Imports the lines that were written to a file after it was set aside.
 fn late(
     archive: &Archive,
     session: &Session,
@@ -312,7 +311,7 @@ fn late(
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
-    // One that is elsewhere now, or may not be read, hinders no change.
+    // A set-aside file that was moved or cannot be read does not block a change.
     let seen = aside.look().ok().flatten().map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
@@ -333,7 +332,8 @@ fn late(
     change.read(&mut growth, file).map_err(|error| counted(error, aside.path(), begin))?;
     let head = change.head(&growth)?;
     let entries = growth.entries - before;
-    // The branch that stood at the end of the file goes on with it: the one that was left there, or one that somebody made.
+    // The branch at the end of the old file continues with it: the one that the rotation left there, or one that somebody
+    // created.
     let rotated = archive.store.operations(session.key, by.alone())?;
     let moves = rotated.iter().flat_map(|rotated| &rotated.facts.moves);
     let left: BTreeSet<String> = moves.map(|step| step.branch.to_text()).collect();

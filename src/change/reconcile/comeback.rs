@@ -1,6 +1,6 @@
-//! Back: the agent's file of a session, which was deleted, is there again, and the session follows it.
+//! Comeback: the deleted file of an agent's session exists again, and the session follows it.
 //!
-//! Invariant: no file is written, and nothing is taken in: what is new in the file is found by who follows it.
+//! Invariant: no file is written and nothing is imported here. The caller catches up with the file afterwards.
 
 use crate::{
     archive::{Archive, SyncError},
@@ -10,8 +10,8 @@ use crate::{
     session::Session,
 };
 
-/// Has a session follow the file again in which it is, if that was deleted, is there again and is still the session's; returns
-/// where the session is then. One that went on without its file is taken back to it by an import alone.
+/// Attaches the session's deleted file again, if it exists again and still belongs to the session. Returns the session's new
+/// state. If the session has continued without its file, only an import attaches it again.
 pub(crate) fn follow(
     archive: &Archive,
     session: &Session,
@@ -33,7 +33,7 @@ pub(crate) fn follow(
     Ok(Some(archive.store.state(session.key)?))
 }
 
-/// Returns whether an agent goes on where a session is, and nobody let its file go.
+/// Returns true if an agent would resume the session and nobody detached it.
 fn is_resumed(before: &Standing<'_>) -> Result<bool, SyncError> {
     let view = before.position().and_then(|at| before.view(at));
     let Some(view) = view.filter(|_| before.session.is_some()) else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! Reconciling: before a session is changed, the store and its files are brought to agree.
+//! Reconcile: makes a session and its files agree before the session is changed.
 
 pub(crate) mod agent_file;
 pub(crate) mod catch_up;

@@ -1,6 +1,6 @@
-//! Put away: an agent moved its file to another of its folders, and the session goes on there.
+//! Shelf: an agent moved its file to another of its folders, and the session continues there.
 //!
-//! Invariant: no file is written, and nothing is taken in: what the agent wrote since is found where its file is now.
+//! Invariant: no file is written and nothing is imported here. The caller catches up with the file at its new path.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ use crate::{
     session::Session,
 };
 
-/// Returns where an agent put the live file of a session, if the file there goes on from what the session has of it and may be the
-/// live one.
+/// Returns the path to which an agent moved the live file of a session, if the file there continues the stored state and may be
+/// the live file.
 pub(crate) fn place(
     archive: &Archive,
     session: &Session,
@@ -38,7 +38,7 @@ pub(crate) fn place(
     (is_agents && is_plain && goes_on()).then_some(path)
 }
 
-/// Makes the file live to which an agent moved the live one, and returns where it is.
+/// Makes the moved file the live file, and returns its path.
 pub(crate) fn follow(
     archive: &Archive,
     session: &Session,
