@@ -272,7 +272,7 @@ pub(crate) fn again(
     let spans = spans.unwrap_or_default();
     let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
-    growth.end(tail(change, at, &spans, true));
+    growth.end(tail(change, at, &spans, Way::Whole));
     Ok(growth)
 }
 
@@ -321,7 +321,7 @@ fn successor(
         Some(view) if way == Way::Path => path_spans(&view, target)?,
         Some(view) => view.spans()?.to_vec(),
     };
-    let tail = tail(change, target, &spans, way != Way::Path);
+    let tail = tail(change, target, &spans, way);
     let file = change.before.live_file().map(|live| live.n);
     let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
@@ -492,12 +492,13 @@ fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError>
 }
 
 /// Returns the bytes after the last entry: the generation's tail if the position is at its end, otherwise a line feed.
-fn tail(change: &Change<'_>, target: Position, spans: &[Span], whole: bool) -> Vec<u8> {
+fn tail(change: &Change<'_>, target: Position, spans: &[Span], way: Way) -> Vec<u8> {
     if spans.is_empty() {
         return Vec::new();
     }
     let end = change.before.state.ends.get(&target.generation);
-    let end = end.filter(|run| whole && run.end() == target.horizon && !run.tail.is_empty());
+    let end =
+        end.filter(|run| way != Way::Path && run.end() == target.horizon && !run.tail.is_empty());
     end.map_or_else(|| b"\n".to_vec(), |run| run.tail.clone())
 }
 

@@ -171,7 +171,7 @@ fn take_in(
     let mut growth = change.growth(before.generation)?;
     let (file, begin) = (from(target, growth.length())?, growth.bytes);
     change.read(&mut growth, file).map_err(|error| counted(error, target.path(), begin))?;
-    follow(change, live, before, growth, false)
+    follow(change, live, before, growth, Came::Appended)
 }
 
 /// Appends the lines of a command that the file lacks. Returns true if it lacked any.
@@ -262,7 +262,7 @@ fn take_in_whole(
     let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
-    follow(change, live, before, growth, true)
+    follow(change, live, before, growth, Came::Rewritten)
 }
 
 /// How many entries before the new ones to search first for the session's old head.
@@ -276,14 +276,22 @@ struct Late {
     entries: Vec<EntryNumber>,
 }
 
+/// How new content came into the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    Appended,
+    Rewritten,
+}
+
 /// Moves the branches according to a growth of the file.
 fn follow(
     mut change: Change<'_>,
     live: &LiveFile,
     before: Position,
     growth: Growth,
-    is_rewritten: bool,
+    came: Came,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
+    let is_rewritten = came == Came::Rewritten;
     let first = change.before.state.next_entry();
     let (generation, horizon) = (growth.generation, growth.entries);
     let found = if is_rewritten { growth.sequence() } else { Vec::new() };
