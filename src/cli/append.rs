@@ -9,16 +9,14 @@ use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
 use undertext::report::{Hint, Line, NewEntry};
-use undertext::verbs::{
-    self, AppendedEntry, Archive, Compacted, Compacting, OpsError, Session, SyncError,
-};
+use undertext::verbs::{self, AppendedEntry, Compacted, Compacting, OpsError, Session, SyncError};
 use undertext::wire::{Draft, Speaker};
 
 use super::common::{counted, limit};
 use super::error::{CommandError, Exit};
 use super::models::{self, Summing};
 use super::words::About;
-use super::{Context, env};
+use super::{Context, Opened, env};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -113,10 +111,10 @@ struct Batch {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let limit = args.max_chars.map(limit).transpose()?;
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(context.manner(args.force, false));
-    let exit = append(context, args, limit, (&mut archive, &session))?;
-    Context::leave(archive);
+    let mut opened = context.change(args.about.wanted()?)?;
+    opened.archive.set_manner(context.manner(args.force, false));
+    let exit = append(context, args, limit, &mut opened)?;
+    Context::leave(opened.archive);
     Ok(exit)
 }
 
@@ -124,7 +122,7 @@ fn append(
     context: &mut Context,
     args: &Args,
     limit: Option<Limit>,
-    (archive, session): (&mut Archive, &Session),
+    opened: &mut Opened,
 ) -> Result<Exit, CommandError> {
     // A writer to stdin may take long; nothing is locked meanwhile.
     let batch = read_batch(context, args)?;
@@ -133,23 +131,24 @@ fn append(
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let appended = verbs::append_cut(archive, session, &workspace, &batch.drafts, limit);
+    let appended =
+        verbs::append_cut(&mut opened.archive, &opened.session, &workspace, &batch.drafts, limit);
     let is_read = args.jsonl.is_none();
-    let appended = appended.map_err(|error| batch.locate(error, session, is_read))?;
+    let appended = appended.map_err(|error| batch.locate(error, &opened.session, is_read))?;
     context.tell(&appended.notices);
-    let compacted = compact_if_due(context, args, archive, session)?;
+    let compacted = compact_if_due(context, args, opened)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
             let entry = NewEntry { entry: *id, uuid, operation: appended.operation, call };
-            context.answer_change((archive, session), &entry)?;
+            context.answer_change(opened, &entry)?;
         }
         if let Some(done) = &compacted {
-            context.answer_change((archive, session), done)?;
+            context.answer_change(opened, done)?;
         }
         return Ok(Exit::Yes);
     }
-    context.say_session((archive, session))?;
+    context.say_session(&opened.archive, &opened.session)?;
     list(context, &appended.entries, batch.call.as_deref())?;
     match (appended.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("Already appended; nothing was changed"),
@@ -174,17 +173,17 @@ fn append(
 fn compact_if_due(
     context: &mut Context,
     args: &Args,
-    archive: &mut Archive,
-    session: &Session,
+    opened: &mut Opened,
 ) -> Result<Option<Compacted>, CommandError> {
     if !args.compact {
         return Ok(None);
     }
     let settings = context.settings()?;
-    let kit = context.kit(&Summing::default(), &settings, archive, session)?;
-    kit.warn(context, archive, session);
+    let kit = context.kit(&Summing::default(), &settings, opened)?;
+    kit.warn(context, opened);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = context.workspace();
+    let Opened { archive, session } = opened;
     let done = verbs::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;
     context.tell(&done.notices);
     Ok(done.operation.is_some().then_some(done))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::live::Leftovers;
-use undertext::model::{DATABASE, SessionName};
+use undertext::model::{Card, DATABASE, SessionName, State};
 use undertext::report::{Hint, Line, LiveState};
 use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::verbs::{
@@ -20,6 +20,24 @@ use super::env::ALLOW_NETWORK;
 use super::error::CommandError;
 use super::output::Output;
 use super::words;
+
+/// A session, and the archive that it was opened in.
+pub(crate) struct Opened {
+    pub(crate) archive: Archive,
+    pub(crate) session: Session,
+}
+
+impl Opened {
+    /// Reads what the session's card says.
+    pub(crate) fn card(&self) -> Result<Card, StoreError> {
+        self.archive.store().card(self.session.key)
+    }
+
+    /// Reads the session's state.
+    pub(crate) fn state(&self) -> Result<State, StoreError> {
+        self.archive.store().state(self.session.key)
+    }
+}
 
 impl Context {
     /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
@@ -171,15 +189,13 @@ impl Context {
     }
 
     /// Opens a session to read it as its live file has it now.
-    pub(crate) fn look(
-        &mut self,
-        wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
-        let (archive, session) = self.find(wanted)?;
+    pub(crate) fn look(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
+        let opened = self.find(wanted)?;
+        let Opened { archive, session } = &opened;
         if archive.root().is_none() {
             self.point_to_store(wanted);
         }
-        let is_left_out = self.follow(&archive, &session) == LiveState::LeftOut;
+        let is_left_out = self.follow(&opened) == LiveState::LeftOut;
         if is_left_out && self.exclude().is_ok() {
             self.output
                 .warn("your settings exclude the session: new records in its file are not shown");
@@ -190,33 +206,33 @@ impl Context {
                 "the store's indexes are from an older version of undertext; the next change rebuilds them",
             );
         }
-        if let Some(elsewhere) = verbs::elsewhere(&archive, &session)? {
-            let words = self.elsewhere(&archive, &session, &elsewhere);
+        if let Some(elsewhere) = verbs::elsewhere(archive, session)? {
+            let words = self.elsewhere(&opened, &elsewhere);
             self.output.warn(&format!("{words}; that history is not shown"));
         }
-        if let Ok(Some(path)) = verbs::left_for(&archive, &session) {
+        if let Ok(Some(path)) = verbs::left_for(archive, session) {
             let name = shown(&path);
             self.output.warn(&format!("the agent continues in {name}, which is not shown"));
             if archive.root().is_some() {
                 self.output.hint(Line::new("import").with(&path).to("import that file"));
             }
         }
-        if let Ok(Some(path)) = verbs::lost_file(&archive, &session) {
+        if let Ok(Some(path)) = verbs::lost_file(archive, session) {
             let path = self.env.homely(&path);
             self.output
                 .warn(&format!("{path} was deleted; this is the store's copy, which is complete"));
             self.output
                 .hint(Line::about("restore").to("to put the file back where the agent reads it"));
         }
-        Ok((archive, session))
+        Ok(opened)
     }
 
     /// Lays over the store what a session's live file holds beyond it; returns how it compares.
-    pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> LiveState {
+    pub(crate) fn follow(&mut self, opened: &Opened) -> LiveState {
         // A live file that cannot be read hinders no reading of the store.
-        let tip = archive.store().state(session.key);
-        let followed = tip.map_err(SyncError::from);
-        let followed = followed.and_then(|tip| verbs::live_state(archive, session, &tip));
+        let tip = opened.state().map_err(SyncError::from);
+        let followed =
+            tip.and_then(|tip| verbs::live_state(&opened.archive, &opened.session, &tip));
         followed.unwrap_or_else(|error| {
             let error = CommandError::from(error).in_one_line();
             let words =
@@ -227,12 +243,8 @@ impl Context {
     }
 
     /// Returns in words where a history begins that is not shown, and whether the store holds it.
-    pub(crate) fn elsewhere(
-        &mut self,
-        archive: &Archive,
-        session: &Session,
-        elsewhere: &Elsewhere,
-    ) -> String {
+    pub(crate) fn elsewhere(&mut self, opened: &Opened, elsewhere: &Elsewhere) -> String {
+        let Opened { archive, session } = opened;
         let Some(parent) = elsewhere.session() else { return elsewhere.to_string() };
         let name = SessionName { format: session.name.format.clone(), id: parent.to_owned() };
         let is_held = |archive: &Archive| matches!(archive.session(&name), Ok(Some(_)));
@@ -247,7 +259,7 @@ impl Context {
     /// Tells that the store holds the session of a file that is shown alone, and knows more of it.
     fn point_to_store(&mut self, wanted: Option<&OsStr>) {
         let stored = self.stored(wanted);
-        if let Some(name) = stored.and_then(|(archive, of)| self.short_name(&archive, &of).ok()) {
+        if let Some(name) = stored.and_then(|of| self.short_name(&of.archive, &of.session).ok()) {
             let graph = Line::new("graph").option("session", name);
             let words = "this shows only the file; the store also has the session's branches and what was cut";
             self.output.hint(graph.to(words));
@@ -255,23 +267,38 @@ impl Context {
     }
 
     /// Opens the session of the store to which a file belongs.
-    pub(crate) fn stored(&mut self, wanted: Option<&OsStr>) -> Option<(Archive, Session)> {
+    pub(crate) fn stored(&mut self, wanted: Option<&OsStr>) -> Option<Opened> {
         let path = self.env.current_dir.join(wanted?).canonicalize().ok()?;
         let archive = self.open_reader().ok()?;
         let (_, name, _) = archive.store().files(&archive.place_of(&path)).ok()?.pop()?;
         let session = archive.session(&name).ok()??;
-        Some((archive, session))
+        Some(Opened { archive, session })
+    }
+
+    /// Opens a session file as it is.
+    pub(crate) fn peek(&self, path: &Path) -> Result<Opened, SyncError> {
+        let (archive, session) = verbs::peek(path, self.env.ambient())?;
+        Ok(Opened { archive, session })
+    }
+
+    /// Opens a session as `find` does, or else the archive for all of them.
+    pub(crate) fn find_or_all(
+        &mut self,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Option<Session>), CommandError> {
+        if wanted.is_none() {
+            return Ok((self.open_reader()?, None));
+        }
+        let Opened { archive, session } = self.find(wanted)?;
+        Ok((archive, Some(session)))
     }
 
     /// Opens a session of the store, or a session file as it is: by its path, or by that of its session's folder.
-    pub(crate) fn find(
-        &mut self,
-        wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
+    pub(crate) fn find(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
         let found = if let Some(path) = self.file(wanted) {
             // A file is read as it is there, and nothing is imported for that.
             self.imports_new = false;
-            verbs::peek(&path, self.env.ambient())?
+            self.peek(&path)?
         } else {
             let opened = self.open_reader().map_err(|error| match self.no_file(wanted) {
                 Some(none) if error.is_absence() => none,
@@ -279,12 +306,12 @@ impl Context {
             });
             let stored = opened.and_then(|archive| {
                 let session = self.session(&archive, wanted)?;
-                Ok((archive, session))
+                Ok(Opened { archive, session })
             });
             let folder = wanted.filter(|wanted| !wanted.is_empty());
             let folder = folder.map(|folder| self.env.current_dir.join(folder));
             match (stored, folder.and_then(|folder| verbs::file_of_session(&folder))) {
-                (Err(_), Some(path)) => verbs::peek(&path, self.env.ambient())?,
+                (Err(_), Some(path)) => self.peek(&path)?,
                 (stored, _) => stored?,
             }
         };
@@ -294,10 +321,7 @@ impl Context {
 
     /// Opens a session of the store to change it; a session file is taken in first and becomes its live file. The store is
     /// made only for a file.
-    pub(crate) fn change(
-        &mut self,
-        wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
+    pub(crate) fn change(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
         let found = if let Some(file) = self.file(wanted) {
             self.imports_new = false;
             let mut archive = self.open_writer()?;
@@ -311,7 +335,7 @@ impl Context {
                 let words = "main follows the file; main's old end is kept as branch";
                 self.output.warn(&format!("{words} {left}"));
             }
-            (archive, session)
+            Opened { archive, session }
         } else {
             let mut opened = self.open_existing();
             let is_new = match &opened {
@@ -326,24 +350,20 @@ impl Context {
                 _ => error,
             })?;
             let session = self.session(&archive, wanted)?;
-            (archive, session)
+            Opened { archive, session }
         };
         self.name(wanted, &found)?;
-        let (archive, session) = &found;
-        self.begin(session, archive.store().state(session.key)?.operations());
+        self.begin(&found.session, found.state()?.operations());
         Ok(found)
     }
 
     /// Opens a session to try a change without making it. A session file is imported into memory first.
-    pub(crate) fn try_change(
-        &mut self,
-        wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
+    pub(crate) fn try_change(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
         let Some(file) = self.file(wanted) else { return self.look(wanted) };
         let mut archive = self.open_preview()?;
         verbs::check_live(&archive, &file)?;
         let (session, _) = verbs::take_up(&mut archive, &file)?;
-        let found = (archive, session);
+        let found = Opened { archive, session };
         self.name(wanted, &found)?;
         Ok(found)
     }
@@ -386,14 +406,14 @@ impl Context {
     pub(crate) fn name(
         &mut self,
         wanted: Option<&OsStr>,
-        (archive, session): &(Archive, Session),
+        opened: &Opened,
     ) -> Result<(), CommandError> {
         let name = match wanted {
-            Some(path) if archive.root().is_none() || self.file(wanted).is_some() => {
+            Some(path) if opened.archive.root().is_none() || self.file(wanted).is_some() => {
                 Some(path.to_owned())
             }
             None if self.picked.is_none() => None,
-            _ => Some(self.short_name(archive, session)?.into()),
+            _ => Some(self.short_name(&opened.archive, &opened.session)?.into()),
         };
         self.output.naming().session = name;
         Ok(())

@@ -3,9 +3,9 @@
 use undertext::report::Hint;
 use undertext::verbs::{self, OpsError, SyncError};
 
-use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{Context, Opened};
 
 /// Have changes written to a session's own file
 #[derive(Debug, clap::Args)]
@@ -30,28 +30,28 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = args.about.wanted()?;
     // A file that is named is attached as it is taken in.
     let file = context.file(wanted).filter(|_| !args.off);
-    let (archive, session, attached) = if let Some(file) = file {
+    let (opened, attached) = if let Some(file) = file {
         let mut archive = context.open_writer()?;
         let (session, attached) = verbs::take_up(&mut archive, &file)?;
         context.point_at(&attached.path, &session)?;
-        (archive, session, attached)
+        (Opened { archive, session }, attached)
     } else {
-        let (mut archive, session) = context.change(wanted)?;
+        let mut opened = context.change(wanted)?;
         let attached = if args.off {
-            let detached = verbs::detach(&mut archive, &session)?;
+            let detached = verbs::detach(&mut opened.archive, &opened.session)?;
             context.forget_file(&detached.path)?;
             detached
         } else {
-            verbs::attach(&mut archive, &session, None).map_err(|error| {
+            verbs::attach(&mut opened.archive, &opened.session, None).map_err(|error| {
                 let has_none = matches!(error, OpsError::Sync(SyncError::Own(_)));
                 let error = CommandError::from(error);
                 if has_none { error.hinted(Hint::sessions()) } else { error }
             })?
         };
-        (archive, session, attached)
+        (opened, attached)
     };
     context.tell(&attached.notices);
-    if context.answer_change((&archive, &session), &attached)? {
+    if context.answer_change(&opened, &attached)? {
         return Ok(Exit::Yes);
     }
     let path = context.env.homely(&attached.path);

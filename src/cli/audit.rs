@@ -5,14 +5,14 @@ use std::io::Write as _;
 use undertext::context::loss::{Kind, Loss};
 use undertext::model::{CheckpointNumber, EntryNumber, Landmark, Resized};
 use undertext::report::{Audit, Boundary, Changed, Line, Omitted, Uncovered};
-use undertext::verbs::{self, Archive, Replaced, Session};
+use undertext::verbs::{self, Replaced};
 use undertext::wire::Earlier;
 
-use super::Context;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::show::write_text;
 use super::words::About;
+use super::{Context, Opened};
 use super::{complete, secrets};
 use crate::render::safe;
 use crate::render::style::Label;
@@ -71,14 +71,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.secrets {
         return secrets::run(context, args.about.wanted()?, &args.rule);
     }
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let opened = context.look(args.about.wanted()?)?;
+    let Opened { archive, session } = &opened;
     if args.boundary {
-        let boundaries = verbs::audit_boundaries(&archive, &session)?;
+        let boundaries = verbs::audit_boundaries(archive, session)?;
         return show_boundaries(context, &boundaries);
     }
-    let audit = verbs::audit(&archive, &session)?;
+    let audit = verbs::audit(archive, session)?;
     if args.show {
-        let exit = show_hidden(context, &archive, &session, &audit)?;
+        let exit = show_hidden(context, &opened, &audit)?;
         let whole = context.tell_damaged(&audit.damaged)?;
         return Ok(if exit == Exit::Yes { whole } else { exit });
     }
@@ -89,12 +90,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
-        hint_at_boundaries(context, &archive, &session)?;
+        hint_at_boundaries(context, &opened)?;
         return context.tell_damaged(&audit.damaged);
     }
     context.output.page()?;
     tell(context, &audit)?;
-    hint_at_boundaries(context, &archive, &session)?;
+    hint_at_boundaries(context, &opened)?;
     context.tell_damaged(&audit.damaged)
 }
 
@@ -127,7 +128,7 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
         }
         n += 1;
         context.output.naming().session = Some(context.short_name(&archive, &session)?.into());
-        context.say_session((&archive, &session))?;
+        context.say_session(&archive, &session)?;
         tell(context, &audit)?;
     }
     if n == 0 && !context.json {
@@ -199,11 +200,8 @@ fn write_head(context: &mut Context, parts: &[&str]) -> Result<(), CommandError>
 }
 
 /// Hints at what was summarised, if the session was compacted.
-fn hint_at_boundaries(
-    context: &mut Context,
-    archive: &Archive,
-    session: &Session,
-) -> Result<(), CommandError> {
+fn hint_at_boundaries(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
+    let Opened { archive, session } = opened;
     if archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::ALL)?.is_some() {
         let line = Line::about("audit").flag("boundary");
         context.output.hint(line.to("see what each compaction summarised"));
@@ -214,15 +212,15 @@ fn hint_at_boundaries(
 /// Prints all that is hidden, in the order in which it was said.
 fn show_hidden(
     context: &mut Context,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
     audit: &Audit,
 ) -> Result<Exit, CommandError> {
+    let Opened { archive, session } = opened;
     let mut hiding: Vec<&Replaced> = audit.standing().collect();
     hiding.sort_by_key(|one| one.place);
     if hiding.is_empty() {
         context.output.note("Nothing in this session is hidden");
-        hint_at_boundaries(context, archive, session)?;
+        hint_at_boundaries(context, opened)?;
         return Ok(Exit::No);
     }
     if !context.json {

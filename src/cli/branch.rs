@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 
 use undertext::model::CheckpointNumber;
 use undertext::report::{Branched, Line, Report as _};
-use undertext::verbs::{self, Archive, Session};
+use undertext::verbs;
 
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun, text};
-use super::{Context, complete};
+use super::{Context, Opened, complete};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(wanted)?;
+    let Opened { archive, session } = context.look(wanted)?;
     let mut branches = verbs::branches(&archive, &session)?;
     let mut ends = verbs::reverted_ends(&archive, &session)?;
     for listed in &mut branches {
@@ -128,11 +128,12 @@ fn make(
     name: &str,
     entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(wanted)?;
-    let target = entry.map(|entry| verbs::find_place(archive.store(), &session, entry));
-    let made = verbs::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
+    let mut opened = context.change(wanted)?;
+    let Opened { archive, session } = &mut opened;
+    let target = entry.map(|entry| verbs::find_place(archive.store(), session, entry));
+    let made = verbs::branch(archive, session, name, target.transpose()?.as_ref())?;
     let words = format!("Made branch {name} at {}", common::short(made.entry));
-    tell(context, (&archive, &session), &made, &words)
+    tell(context, &opened, &made, &words)
 }
 
 fn rename(
@@ -141,27 +142,27 @@ fn rename(
     old: &str,
     new: &str,
 ) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(wanted)?;
-    let renamed = verbs::rename_branch(&mut archive, &session, old, new)?;
-    tell(context, (&archive, &session), &renamed, &format!("Renamed {old} to {new}"))
+    let mut opened = context.change(wanted)?;
+    let renamed = verbs::rename_branch(&mut opened.archive, &opened.session, old, new)?;
+    tell(context, &opened, &renamed, &format!("Renamed {old} to {new}"))
 }
 
 fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(wanted)?;
-    let hidden = verbs::hide_branch(&mut archive, &session, name)?;
+    let mut opened = context.change(wanted)?;
+    let hidden = verbs::hide_branch(&mut opened.archive, &opened.session, name)?;
     let end = common::short(hidden.entry);
-    tell(context, (&archive, &session), &hidden, &format!("Hid {name}, which ends at {end}"))
+    tell(context, &opened, &hidden, &format!("Hid {name}, which ends at {end}"))
 }
 
 /// Tells what was done to a branch.
 fn tell(
     context: &mut Context,
-    (archive, session): (&Archive, &Session),
+    opened: &Opened,
     done: &Branched,
     words: &str,
 ) -> Result<Exit, CommandError> {
     context.tell(&done.notices);
-    if context.answer_change((archive, session), done)? {
+    if context.answer_change(opened, done)? {
         return Ok(Exit::Yes);
     }
     context.say(words)?;

@@ -26,10 +26,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    let marked = verbs::checkpoint(&mut archive, &session, args.message.as_deref())?;
+    let mut opened = context.change(args.about.wanted()?)?;
+    let marked = verbs::checkpoint(&mut opened.archive, &opened.session, args.message.as_deref())?;
     context.tell(&marked.notices);
-    if context.answer_change((&archive, &session), &marked)? {
+    if context.answer_change(&opened, &marked)? {
         return Ok(Exit::Yes);
     }
     let n = marked.checkpoint;

@@ -6,10 +6,10 @@ use undertext::model::Text;
 use undertext::report::Hint;
 use undertext::verbs::{self, Spot};
 
-use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -43,17 +43,18 @@ pub(super) fn list(
     wanted: Option<&OsStr>,
     number: usize,
 ) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(wanted)?;
+    let opened = context.look(wanted)?;
+    let Opened { archive, session } = &opened;
     let wanted = if number == 0 { usize::MAX } else { number };
     context.output.page()?;
     let now = context.env.ambient().now();
     let zone = context.env.zone;
-    let at = verbs::standing_at(archive.store(), &session)?;
+    let at = verbs::standing_at(archive.store(), session)?;
     let is_at = |n| at.is_some_and(|at| at.checkpoint() == n);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
-    verbs::each_checkpoint(archive.store(), &session, wanted, |shown| {
+    verbs::each_checkpoint(archive.store(), session, wanted, |shown| {
         is_any = true;
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {
@@ -90,7 +91,7 @@ pub(super) fn list(
     }
     context.show(&table)?;
     if let Some(before @ Spot::Before(_)) = at.filter(|_| !context.json) {
-        let name = context.name_of(&archive, &session)?;
+        let name = context.name_of(&opened)?;
         context.say(&format!("{name} is {before}"))?;
     }
     if is_nowhere && damaged.is_empty() {

@@ -26,8 +26,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
-    let mut cleared = verbs::clear(&mut archive, &session)?;
-    context.measure(&archive, &session, &mut cleared.landing);
-    tell_back(context, "at the start", (&archive, &session), &Cleared(&cleared), &cleared)
+    let mut opened = args.moving.begin(context, args.about.wanted()?)?;
+    let mut cleared = verbs::clear(&mut opened.archive, &opened.session)?;
+    context.measure(&opened, &mut cleared.landing);
+    tell_back(context, "at the start", &opened, &Cleared(&cleared), &cleared)
 }

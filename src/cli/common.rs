@@ -13,8 +13,8 @@ use undertext::store::Within;
 use undertext::verbs::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::wire;
 
-use super::Context;
 use super::error::CommandError;
+use super::{Context, Opened};
 use crate::render::table::Table;
 use crate::render::units::{DIGITS, grouped};
 use crate::render::{json, safe, wrap};
@@ -140,11 +140,11 @@ impl Moving {
         &self,
         context: &mut Context,
         wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
-        let (mut archive, session) =
+    ) -> Result<Opened, CommandError> {
+        let mut opened =
             if self.dry_run { context.try_change(wanted)? } else { context.change(wanted)? };
-        archive.set_manner(self.writing.manner(context));
-        Ok((archive, session))
+        opened.archive.set_manner(self.writing.manner(context));
+        Ok(opened)
     }
 }
 
@@ -243,7 +243,8 @@ impl Context {
     /// Tells people which session was changed, before all else about the change.
     pub(crate) fn say_session(
         &mut self,
-        (archive, session): (&Archive, &Session),
+        archive: &Archive,
+        session: &Session,
     ) -> Result<(), CommandError> {
         if self.output.is_quiet() {
             return Ok(());
@@ -286,23 +287,21 @@ impl Context {
     /// Writes what a change did, and of which session, if a program asks; tells a person which session was changed.
     pub(crate) fn answer_change(
         &mut self,
-        (archive, session): (&Archive, &Session),
+        opened: &Opened,
         done: &impl Report,
     ) -> Result<bool, CommandError> {
         if !self.json {
-            self.say_session((archive, session))?;
+            self.say_session(&opened.archive, &opened.session)?;
             return Ok(false);
         }
-        let title = archive.store().card(session.key)?.title;
-        self.answer(&Changed::of(session, title, done))
+        let title = opened.card()?.title;
+        self.answer(&Changed::of(&opened.session, title, done))
     }
 
     /// Returns the name of a file that is not there yet, for a session.
-    pub(crate) fn free_name(
-        &self,
-        (archive, session): (&Archive, &Session),
-    ) -> Result<String, CommandError> {
-        let stem = verbs::short_name(archive.store(), session)?.replace(['/', ':'], "-");
+    pub(crate) fn free_name(&self, opened: &Opened) -> Result<String, CommandError> {
+        let stem =
+            verbs::short_name(opened.archive.store(), &opened.session)?.replace(['/', ':'], "-");
         let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
         let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
         let is_free = |name: &String| !self.env.current_dir.join(name).exists();

@@ -54,9 +54,9 @@ enum Trigger {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
     if args.dry_run {
-        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
-        archive.set_manner(args.writing.manner(context));
-        compaction::say_plan(context, &mut archive, &session, &args.summing)?;
+        let mut opened = context.try_change(args.about.wanted()?)?;
+        opened.archive.set_manner(args.writing.manner(context));
+        compaction::say_plan(context, &mut opened, &args.summing)?;
         if !context.json {
             context.output.note("Nothing was changed");
         }
@@ -68,8 +68,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
     }
     if args.summing.keeps_nothing() && context.can_ask() {
-        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
-        if !compaction::say_plan(context, &mut archive, &session, &args.summing)? {
+        let mut opened = context.try_change(args.about.wanted()?)?;
+        if !compaction::say_plan(context, &mut opened, &args.summing)? {
             return Ok(Exit::Yes);
         }
         if !context.output.ask("Keep only a summary, and no messages?")? {
@@ -77,9 +77,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Ok(Exit::No);
         }
     }
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(args.writing.manner(context));
-    let done = compaction::compact(context, &mut archive, &session, &args.summing, cause);
+    let mut opened = context.change(args.about.wanted()?)?;
+    opened.archive.set_manner(args.writing.manner(context));
+    let done = compaction::compact(context, &mut opened, &args.summing, cause);
     done.map_err(|error| {
         let words = context.words_of(&args.summing).unwrap_or_default();
         context.or_later(error, words.into_iter().fold(Line::about("compact"), Line::with))

@@ -2,12 +2,12 @@
 
 use undertext::context::event::Cause;
 use undertext::report::Report as _;
-use undertext::verbs::{self, Archive, Compacting, Part, Planned, Session};
+use undertext::verbs::{self, Compacting, Part, Planned};
 
-use super::Context;
 use super::common::{capitalise, counted};
 use super::error::CommandError;
 use super::models::{self, Summing};
+use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::grouped;
@@ -15,22 +15,21 @@ use crate::render::units::grouped;
 /// Compacts and tells what was done; returns false if there was nothing to do.
 pub(crate) fn compact(
     context: &mut Context,
-    archive: &mut Archive,
-    session: &Session,
+    opened: &mut Opened,
     summing: &Summing,
     cause: Cause,
 ) -> Result<bool, CommandError> {
     let settings = context.settings()?;
-    let kit = context.kit(summing, &settings, archive, session)?;
-    kit.warn(context, archive, session);
+    let kit = context.kit(summing, &settings, opened)?;
+    kit.warn(context, opened);
     let wanted = Compacting { cause, ..kit.compacting() };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
     let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
-    let done = run(archive, session, &workspace, &wanted, &mut emit)?;
+    let done = run(&mut opened.archive, &opened.session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     let is_done = done.nothing.is_none();
-    if context.answer_change((archive, session), &done)? {
+    if context.answer_change(opened, &done)? {
         return Ok(is_done);
     }
     if let Some(why) = done.nothing {
@@ -45,19 +44,18 @@ pub(crate) fn compact(
 /// Shows what a compaction would do in an archive that keeps nothing; returns false if there is nothing to do.
 pub(crate) fn say_plan(
     context: &mut Context,
-    archive: &mut Archive,
-    session: &Session,
+    opened: &mut Opened,
     summing: &Summing,
 ) -> Result<bool, CommandError> {
     let settings = context.settings()?;
-    let kit = context.kit(summing, &settings, archive, session)?;
-    kit.warn(context, archive, session);
+    let kit = context.kit(summing, &settings, opened)?;
+    kit.warn(context, opened);
     let wanted = kit.compacting();
-    let plan = verbs::plan_compaction(archive, session, &wanted)?;
+    let plan = verbs::plan_compaction(&mut opened.archive, &opened.session, &wanted)?;
     show_plan(context, &plan)?;
-    if plan.parts.is_ok() && archive.is_preview() {
+    if plan.parts.is_ok() && opened.archive.is_preview() {
         let workspace = context.workspace();
-        verbs::try_compaction(archive, session, &workspace, &wanted)?;
+        verbs::try_compaction(&mut opened.archive, &opened.session, &workspace, &wanted)?;
     }
     Ok(plan.parts.is_ok())
 }

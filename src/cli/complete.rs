@@ -18,13 +18,13 @@ use clap_complete::engine::{
 };
 use clap_complete::env::{EnvCompleter, Shells};
 use undertext::store::SessionFilter;
-use undertext::verbs::{self, Archive, Session};
+use undertext::verbs;
 use undertext::wire::{self, discover};
 
 use super::env::Env;
 use super::hint::SHORT;
 use super::output::Output;
-use super::{Context, NAME, common, help};
+use super::{Context, NAME, Opened, common, help};
 use crate::render::safe;
 
 /// Says which shell asks.
@@ -327,9 +327,9 @@ impl Typed {
 
     /// Returns the newest checkpoints of the session that the line is about, its branches, and where it stands.
     fn places(mut self) -> Vec<CompletionCandidate> {
-        let Some((archive, session)) = self.session() else { return Vec::new() };
-        let given =
-            verbs::newest_checkpoints(archive.store(), &session, OFFERED).unwrap_or_default();
+        let Some(opened) = self.session() else { return Vec::new() };
+        let given = verbs::newest_checkpoints(opened.archive.store(), &opened.session, OFFERED)
+            .unwrap_or_default();
         let checkpoints = given.iter().rev().filter_map(|shown| {
             let note = shown.checkpoint.note.as_ref().map(undertext::model::Text::to_text);
             let said = shown.words.as_deref();
@@ -338,17 +338,17 @@ impl Typed {
             self.offer(&format!("@{}", shown.checkpoint.n), beginning(&about))
         });
         let here = self.offer("HEAD", "where the session stands");
-        here.into_iter().chain(self.named(&archive, &session)).chain(checkpoints).collect()
+        here.into_iter().chain(self.named(&opened)).chain(checkpoints).collect()
     }
 
     /// Returns the branches of the session that the line is about.
     fn branches(mut self) -> Vec<CompletionCandidate> {
-        let Some((archive, session)) = self.session() else { return Vec::new() };
-        self.named(&archive, &session)
+        let Some(opened) = self.session() else { return Vec::new() };
+        self.named(&opened)
     }
 
-    fn named(&self, archive: &Archive, session: &Session) -> Vec<CompletionCandidate> {
-        let Ok(state) = archive.store().state(session.key) else { return Vec::new() };
+    fn named(&self, opened: &Opened) -> Vec<CompletionCandidate> {
+        let Ok(state) = opened.state() else { return Vec::new() };
         let about =
             |name: &str| if name == state.current() { "the current branch" } else { "a branch" };
         state.branches.keys().filter_map(|name| self.offer(name, about(name))).collect()
@@ -361,7 +361,7 @@ impl Typed {
     }
 
     /// Returns the session that the line is about: the one that is named, or else the newest of this folder.
-    fn session(&mut self) -> Option<(Archive, Session)> {
+    fn session(&mut self) -> Option<Opened> {
         let named = ["--session", "-s"].iter().find_map(|option| help::typed(&self.words, option));
         if let Some(named) = named {
             return self.context.find(Some(&named)).ok();

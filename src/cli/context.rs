@@ -18,7 +18,7 @@ use super::common::{capitalise, count, counted, first_line, tokens};
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::words::About;
-use super::{Context, complete, models};
+use super::{Context, Opened, complete, models};
 use crate::render::moment::Since;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Columns, Table};
@@ -146,20 +146,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.show_settings();
     }
     let settings = context.settings()?;
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let opened = context.look(args.about.wanted()?)?;
+    let Opened { archive, session } = &opened;
     let at = args
         .at
         .as_deref()
-        .map(|at| verbs::find_passage(archive.store(), &session, at))
+        .map(|at| verbs::find_passage(archive.store(), session, at))
         .transpose()?;
     let at = at.map(|part| part.target);
-    let asked = read_request(context, args, &settings, &archive, &session)?;
-    let found = verbs::context(&archive, &session, at.as_ref(), &asked)?;
+    let asked = read_request(context, args, &settings, &opened)?;
+    let found = verbs::context(archive, session, at.as_ref(), &asked)?;
     let window = &found.window;
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
-    let sent = Sent { session: &session, found: &found, near: &near, is_counted };
-    models::warn_tight(context, &Output::events(false), &session, window);
+    let sent = Sent { session, found: &found, near: &near, is_counted };
+    models::warn_tight(context, &Output::events(false), session, window);
     if window.verdict == Verdict::Blocked {
         let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
         let giver = window.source.giver();
@@ -170,14 +171,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.warn("the newest turn alone exceeds the requested size; it is kept whole");
     }
     if let Some(entry) = &args.explain {
-        explain(context, &archive, &session, &found, entry)?;
+        explain(context, &opened, &found, entry)?;
     } else if context.json {
-        tell_programs(context, &archive, &sent)?;
+        tell_programs(context, archive, &sent)?;
     } else {
-        tell_people(context, &archive, &sent, args.all)?;
+        tell_people(context, archive, &sent, args.all)?;
     }
     let exit = context.tell_damaged(&found.damaged)?;
-    keep_counts(context, archive, &session, &found);
+    keep_counts(context, opened.archive, &opened.session, &found);
     Ok(exit)
 }
 
@@ -186,10 +187,9 @@ fn read_request(
     context: &Context,
     args: &Args,
     settings: &Settings,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
 ) -> Result<Asked, CommandError> {
-    let usual = models::limits(settings, args.key.as_deref(), archive, session)?;
+    let usual = models::limits(settings, args.key.as_deref(), opened)?;
     let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let now = context.env.ambient().now();
     Ok(Asked {
@@ -198,7 +198,7 @@ fn read_request(
             Some(ShapeArg::Openai) => Shape::Openai,
             Some(ShapeArg::Gemini) => Shape::Gemini,
             Some(ShapeArg::Messages) => Shape::Messages,
-            None if session.format.traits().programs.is_empty() => Shape::Messages,
+            None if opened.session.format.traits().programs.is_empty() => Shape::Messages,
             Some(ShapeArg::Agent) | None => Shape::Agent,
         },
         model: args.model.clone(),
@@ -507,11 +507,11 @@ fn first_words(item: &Item) -> String {
 
 fn explain(
     context: &mut Context,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
     found: &verbs::Context,
     wanted: &str,
 ) -> Result<(), CommandError> {
+    let Opened { archive, session } = opened;
     let target = verbs::find_place(archive.store(), session, wanted)?;
     let Some(entry) = verbs::entry_of(archive.store(), session, &target)? else {
         context.output.note(&format!("There is no entry at {wanted}"));

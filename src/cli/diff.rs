@@ -11,7 +11,7 @@ use undertext::verbs::{self, Diff, Difference, Line, Side};
 use super::common::{counted, short};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
-use super::{Context, complete};
+use super::{Context, Opened, complete};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let least = usize::from(args.one.is_some());
     let words = context.words(Noun::Place, (least, 2), &nouns, &args.about)?;
     let noun = |n: usize| words.nouns.get(n).copied().unwrap_or("HEAD");
-    let (archive, session) = context.look(words.session)?;
+    let Opened { archive, session } = context.look(words.session)?;
     let other = match &args.with {
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),

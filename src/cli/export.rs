@@ -16,7 +16,7 @@ use undertext::verbs::{self, Archive, Bundling, Conversation, Session};
 use super::common::{counted, first_line, shown};
 use super::error::{CommandError, Exit, Kind, of_path};
 use super::words::one;
-use super::{Context, complete};
+use super::{Context, Opened, complete};
 use crate::render::answers::Pairs;
 use crate::render::markdown::{Document, Front};
 use crate::render::style::Label;
@@ -122,21 +122,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return export_bundle(context, args, out);
     }
-    let (archive, session) = context.look(args.wanted()?)?;
+    let opened = context.look(args.wanted()?)?;
+    let Opened { archive, session } = &opened;
     if args.list {
-        list(context, &archive, &session)?;
+        list(context, &opened)?;
         return Ok(Exit::Yes);
     }
     if let Some(out) = args.file() {
-        context.check_apart(&archive, out)?;
+        context.check_apart(archive, out)?;
         context.clear_leftovers();
     }
     let leftovers = context.leftovers();
     if let Some(Form::Markdown) = args.form {
-        return document(context, args, (&archive, &session));
+        return document(context, args, &opened);
     }
     let generation = match &args.file {
-        Some(name) => Some(verbs::generation_of(&archive, &session, name)?),
+        Some(name) => Some(verbs::generation_of(archive, session, name)?),
         None => args.generation,
     };
     let ends_so = |out: &Path| out.extension().is_some_and(|end| end == "zst");
@@ -144,12 +145,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut damaged = Vec::new();
     let mut export = |write: &mut dyn FnMut(&[u8]) -> io::Result<()>| -> Result<u64, CommandError> {
         if is_container {
-            return Ok(verbs::export_container(&archive, &session, generation, write)?);
+            return Ok(verbs::export_container(archive, session, generation, write)?);
         }
         if !args.leave_damaged {
-            return Ok(verbs::export(&archive, &session, generation, write)?);
+            return Ok(verbs::export(archive, session, generation, write)?);
         }
-        let (bytes, left) = verbs::export_whole(&archive, &session, generation, write)?;
+        let (bytes, left) = verbs::export_whole(archive, session, generation, write)?;
         damaged = left;
         Ok(bytes)
     };
@@ -168,12 +169,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         });
         output.write_all(safe::bytes(&shown.open).as_bytes())?;
-        if refused(context, (&archive, &session, generation), written)? == 0 {
+        if refused(context, &opened, generation, written)? == 0 {
             context.output.note("Nothing has been said yet");
         }
         let exit = context.tell_damaged(&damaged)?;
         if context.env.terminal.stdout {
-            let file = context.free_name((&archive, &session))?;
+            let file = context.free_name(&opened)?;
             context.output.hint(Line::about("export").option("out", file).to("to write a file"));
         }
         return Ok(exit);
@@ -185,7 +186,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         bytes = export(&mut write)?;
         Ok(())
     });
-    refused(context, (&archive, &session, generation), written)?;
+    refused(context, &opened, generation, written)?;
     let exported = Exported { session: &session.name.id, path: out, bytes };
     context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
@@ -250,11 +251,8 @@ pub(super) fn bundle(
 }
 
 /// Writes the conversation of the current branch as Markdown.
-fn document(
-    context: &mut Context,
-    args: &Args,
-    (archive, session): (&Archive, &Session),
-) -> Result<Exit, CommandError> {
+fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit, CommandError> {
+    let Opened { archive, session } = opened;
     let found = verbs::conversation(archive.store(), session, None, usize::MAX)?;
     let card = archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
@@ -360,13 +358,19 @@ impl Write for Counted<'_> {
 /// Names the damaged entries for which a file was not written.
 fn refused<T>(
     context: &mut Context,
-    (archive, session, generation): (&Archive, &Session, Option<GenerationNumber>),
+    opened: &Opened,
+    generation: Option<GenerationNumber>,
     written: Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     match written {
         Err(error) if error.is_damage() => {
             let mut look = |_: &[u8]| Ok(());
-            let damaged = match verbs::export_whole(archive, session, generation, &mut look) {
+            let damaged = match verbs::export_whole(
+                &opened.archive,
+                &opened.session,
+                generation,
+                &mut look,
+            ) {
                 Ok((_, damaged)) if !damaged.is_empty() => damaged,
                 _ => return Err(error),
             };
@@ -384,8 +388,8 @@ fn refused<T>(
     }
 }
 
-fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(), CommandError> {
-    let held = verbs::generations(archive, session)?;
+fn list(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
+    let held = verbs::generations(&opened.archive, &opened.session)?;
     if context.answer_all(&held)? {
         return Ok(());
     }

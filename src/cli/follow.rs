@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use undertext::disk::Stamp;
 use undertext::model::{EntryId, SessionName};
-use undertext::verbs::{self, Archive, Line, Log, Session};
+use undertext::verbs::{self, Line, Log, Session};
 
-use super::Context;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::shown::Shown;
+use super::{Context, Opened};
 use crate::render::answers;
 
 /// How often the file is looked at.
@@ -55,9 +55,10 @@ impl Following {
     /// Begins to follow a conversation behind its last entry.
     pub(super) fn of(
         context: &Context,
-        (archive, session): (&Archive, &Session),
+        opened: &Opened,
         how: &Shown,
     ) -> Result<Self, CommandError> {
+        let Opened { archive, session } = opened;
         let file = verbs::file_of(archive, session)?.ok_or_else(|| {
             let error = anyhow!("session {} has no file on this machine", session.name.id);
             CommandError::user(error)
@@ -78,7 +79,7 @@ impl Following {
             known: BTreeSet::new(),
             last: None,
         };
-        following.see(&how.newest(archive, session, KNOWN)?);
+        following.see(&how.newest(opened, KNOWN)?);
         Ok(following)
     }
 
@@ -158,8 +159,8 @@ impl Following {
 
     /// Reads the session again and shows what is new in it.
     fn read(&mut self, context: &mut Context, how: &Shown) -> Result<(), CommandError> {
-        let (archive, session) = match &self.held {
-            None => verbs::peek(&self.file, context.env.ambient())?,
+        let opened = match &self.held {
+            None => context.peek(&self.file)?,
             Some(name) => {
                 let archive = context.open_reader()?;
                 let session = archive.session(name)?.ok_or_else(|| {
@@ -167,16 +168,17 @@ impl Following {
                 })?;
                 if verbs::left_for(&archive, &session)?.as_ref() == Some(&self.file) {
                     // The agent began it, and the store has not taken it in yet.
-                    verbs::peek(&self.file, context.env.ambient())?
+                    context.peek(&self.file)?
                 } else {
-                    context.follow(&archive, &session);
-                    (archive, session)
+                    let opened = Opened { archive, session };
+                    context.follow(&opened);
+                    opened
                 }
             }
         };
         let mut asked = NEWEST;
         let (mut log, known) = loop {
-            let log = how.newest(&archive, &session, asked)?;
+            let log = how.newest(&opened, asked)?;
             let known = log
                 .lines
                 .iter()
@@ -212,7 +214,7 @@ impl Following {
             if !context.json {
                 writeln!(context.output)?;
             }
-            how.show(context, (&archive, &session), log)?;
+            how.show(context, &opened, log)?;
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use anyhow::anyhow;
 use undertext::report::Line;
 use undertext::verbs::Wanted;
 
-use super::Context;
 use super::error::{CommandError, Exit};
 use super::redact::{Consent, carry_out};
 use super::words::About;
+use super::{Context, Opened};
 
 /// Overwrite everything a session says, permanently
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let error = anyhow!("name the session to forget");
         return Err(CommandError::user(error).hinted(Line::new("sessions").to("list them")));
     };
-    let (archive, session) = context.look(Some(wanted))?;
+    let Opened { archive, session } = context.look(Some(wanted))?;
     if archive.root().is_none() {
         let error = anyhow!("a session file that is not in the store cannot be forgotten");
         return Err(CommandError::user(error).hinted("delete the file"));

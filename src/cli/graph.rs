@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use undertext::report::{Acts, EmptyBranch, Line};
-use undertext::verbs::{self, Archive, Detail, Drawing, Outlined, Pattern, Session, Spot};
+use undertext::verbs::{self, Detail, Drawing, Outlined, Pattern, Spot};
 
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, common, models};
+use super::{Context, Opened, common, models};
 use crate::render::graph::{Look, Rows};
 use crate::render::safe;
 use crate::render::style::Label;
@@ -48,13 +48,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let opened = context.look(args.about.wanted()?)?;
+    let Opened { archive, session } = &opened;
     let detail =
         Detail { all: args.all, undone: args.undone, acts: !args.all, pattern: args.grep.as_ref() };
-    let mut graph = verbs::drawing(&archive, &session, detail)?;
+    let mut graph = verbs::drawing(archive, session, detail)?;
     if graph.is_compared()? {
         // What cannot be read hides only this.
-        graph.see_losses(&verbs::audit_boundaries(&archive, &session).unwrap_or_default());
+        graph.see_losses(&verbs::audit_boundaries(archive, session).unwrap_or_default());
     }
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
@@ -66,12 +67,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.answer(&node).map(|_| ())
         })?;
         context.answer_all(&graph.kin)?;
-        context.answer_all(&verbs::waiting(&archive, &session)?)?;
+        context.answer_all(&verbs::waiting(archive, session)?)?;
         let exit = context.tell_damaged(&graph.damaged()?)?;
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
     context.output.page()?;
-    context.say_head(&archive, &session, graph.edited)?;
+    context.say_head(&opened, graph.edited)?;
     let look = Look {
         styles: context.output.styles(),
         columns: context.output.width(),
@@ -89,12 +90,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&common::kin_words(kin))?;
     }
     if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
-        context.say(&format!("{} is {at}", context.name_of(&archive, &session)?))?;
+        context.say(&format!("{} is {at}", context.name_of(&opened)?))?;
     }
-    for open in verbs::open_in(&archive, &session) {
+    for open in verbs::open_in(archive, session) {
         context.output.note(&format!("Open in {open}"));
     }
-    if let Some(waiting) = verbs::waiting(&archive, &session)? {
+    if let Some(waiting) = verbs::waiting(archive, session)? {
         let resume = context.output.spell(&Line::about("resume"));
         context.output.note(&format!("Your next `{resume}` will offer to {waiting}"));
     }
@@ -106,7 +107,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (has(|acts| acts.failed), "✗ failed"),
             (graph.has_boundary()?, "◆ compaction"),
         ])?;
-        say_next(context, &archive, &session, &graph)?;
+        say_next(context, &opened, &graph)?;
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;
     if args.grep.is_some() && found == 0 {
@@ -119,8 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Says how to read a turn, a reverted one if there is any, and what else a person may want next.
 fn say_next(
     context: &mut Context,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
     graph: &Drawing<'_>,
 ) -> Result<(), CommandError> {
     let (mut newest, mut reverted) = (None, None);
@@ -133,12 +133,12 @@ fn say_next(
     let mut next = Vec::new();
     next.extend(reverted.or(newest).map(|n| ("Read one", turn(n, "show"))));
     // To change the session of a file would import it.
-    let is_stored = archive.root().is_some();
+    let is_stored = opened.archive.root().is_some();
     next.extend(newest.filter(|_| is_stored).map(|n| ("Go back", turn(n, "revert"))));
     if graph.has_boundary()? {
         next.push(("Lost", Line::about("audit").flag("boundary")));
     }
-    if verbs::undoable(archive, session).is_ok() {
+    if verbs::undoable(&opened.archive, &opened.session).is_ok() {
         next.push(("Undo", Line::about("undo")));
     }
     let next: Vec<String> = next
@@ -155,12 +155,8 @@ fn say_next(
 
 impl Context {
     /// Says which session a view is of: its name and title, its model, when it was used, and how many files were edited.
-    fn say_head(
-        &mut self,
-        archive: &Archive,
-        session: &Session,
-        edited: Option<u64>,
-    ) -> Result<(), CommandError> {
+    fn say_head(&mut self, opened: &Opened, edited: Option<u64>) -> Result<(), CommandError> {
+        let Opened { archive, session } = opened;
         let card = archive.store().card(session.key)?;
         // Settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
@@ -172,7 +168,7 @@ impl Context {
         let facts: Vec<String> = [model, times, edited].into_iter().flatten().collect();
         let styles = self.output.styles();
         let columns = self.output.width().unwrap_or(WIDEST).min(WIDEST);
-        let name = self.name_of(archive, session)?;
+        let name = self.name_of(opened)?;
         let room = columns.saturating_sub(safe::width(&name) + 2);
         let title = common::titled(card.title.as_deref());
         let mut facts = safe::line(&facts.join(" · ")).into_owned();

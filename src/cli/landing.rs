@@ -8,13 +8,13 @@ use undertext::report::{
     Kept, Landing, Line, Report, Resume, Reverted, Switched, Tokens, TouchedFile, Turn, Undone,
     Waiting,
 };
-use undertext::verbs::{self, Archive, Notice, Session, Spot};
+use undertext::verbs::{self, Notice, Session, Spot};
 use undertext::wire;
 
 use super::common::{capitalise, counted};
 use super::error::{CommandError, Exit};
 use super::hint::quote;
-use super::{Context, models};
+use super::{Context, Opened, models};
 use crate::render::units::{DIGITS, rounded};
 use crate::render::wrap::wrap;
 use crate::render::{harness, safe, units};
@@ -39,7 +39,7 @@ pub(crate) struct Gone<'a> {
 pub(crate) fn tell_back(
     context: &mut Context,
     to: &str,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     report: &impl Report,
     reverted: &Reverted,
 ) -> Result<Exit, CommandError> {
@@ -57,14 +57,14 @@ pub(crate) fn tell_back(
 pub(crate) fn say_back(
     context: &mut Context,
     to: &str,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     reverted: &Reverted,
 ) -> Result<(), CommandError> {
     if context.json {
         return Ok(());
     }
     let landing = &reverted.landing;
-    let name = context.name_of(changed.0, changed.1)?;
+    let name = context.name_of(changed)?;
     if reverted.operation.is_none() {
         return context.say(&format!("{name} is already {to}; nothing was changed"));
     }
@@ -93,7 +93,7 @@ pub(crate) fn say_back(
 /// Prints what an undo or a redo did to a session; programs get `report`.
 pub(crate) fn tell_undone(
     context: &mut Context,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     report: &impl Report,
     undone: &Undone,
 ) -> Result<Exit, CommandError> {
@@ -110,7 +110,7 @@ pub(crate) fn tell_undone(
 /// Tells a person the same.
 pub(crate) fn say_undone(
     context: &mut Context,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     undone: &Undone,
 ) -> Result<(), CommandError> {
     if context.json {
@@ -122,9 +122,9 @@ pub(crate) fn say_undone(
         context.output.hint(attach);
     }
     let landing = &undone.landing;
-    let (archive, session) = changed;
-    let name = context.name_of(changed.0, changed.1)?;
-    let original = archive.store().operations(session.key, undone.original.alone())?.pop();
+    let name = context.name_of(changed)?;
+    let original =
+        changed.archive.store().operations(changed.session.key, undone.original.alone())?.pop();
     let original = original.unwrap_or_default();
     let is_redo = undone.original != undone.undoes;
     let back = if is_redo {
@@ -174,7 +174,7 @@ pub(crate) fn say_undone(
 /// Tells what a switch did.
 pub(crate) fn tell_switched(
     context: &mut Context,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     switched: &Switched,
 ) -> Result<Exit, CommandError> {
     context.tell(&switched.notices);
@@ -190,14 +190,14 @@ pub(crate) fn tell_switched(
 /// Tells a person the same.
 pub(crate) fn say_switched(
     context: &mut Context,
-    changed: (&Archive, &Session),
+    changed: &Opened,
     switched: &Switched,
 ) -> Result<(), CommandError> {
     if context.json {
         return Ok(());
     }
     let (landing, branch) = (&switched.landing, &switched.branch);
-    let name = context.name_of(changed.0, changed.1)?;
+    let name = context.name_of(changed)?;
     if switched.operation.is_none() {
         return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
@@ -243,20 +243,16 @@ fn be(is_one: bool, dry_run: bool) -> &'static str {
 
 impl Context {
     /// Adds how full the window was and is, which depends on the settings.
-    pub(crate) fn measure(&mut self, archive: &Archive, session: &Session, landing: &mut Landing) {
+    pub(crate) fn measure(&mut self, opened: &Opened, landing: &mut Landing) {
         // The change is made: settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        landing.tokens =
-            settings.and_then(|asked| verbs::tokens(archive, session, landing, &asked));
+        landing.tokens = settings
+            .and_then(|asked| verbs::tokens(&opened.archive, &opened.session, landing, &asked));
     }
 
     /// Returns the short name of a session, for the beginning of a sentence.
-    pub(crate) fn name_of(
-        &self,
-        archive: &Archive,
-        session: &Session,
-    ) -> Result<String, CommandError> {
-        Ok(safe::line(&self.short_name(archive, session)?).into_owned())
+    pub(crate) fn name_of(&self, opened: &Opened) -> Result<String, CommandError> {
+        Ok(safe::line(&self.short_name(&opened.archive, &opened.session)?).into_owned())
     }
 
     /// Says where a session is; `head` is the beginning of the sentence.
@@ -285,9 +281,10 @@ impl Context {
     /// Tells what a change of place left behind, and how to go on.
     pub(crate) fn say_gone(
         &mut self,
-        (archive, session): (&Archive, &Session),
+        opened: &Opened,
         gone: &Gone<'_>,
     ) -> Result<(), CommandError> {
+        let Opened { archive, session } = opened;
         let Gone { landing, files: (written, rotated), back: (name, back) } = gone;
         let columns = self.output.columns();
         if let Some(kept) = &landing.kept {

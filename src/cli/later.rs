@@ -5,14 +5,14 @@ use std::ffi::OsStr;
 use anyhow::anyhow;
 use undertext::context::event::Cause;
 use undertext::report::{Line, Waiting};
-use undertext::verbs::{self, Archive, Back, Later, Manner, Notice, Session};
+use undertext::verbs::{self, Back, Later, Manner, Notice};
 
 use super::error::{CommandError, Exit};
 use super::landing::{
     place, say_back, say_switched, say_undone, tell_back, tell_switched, tell_undone,
 };
 use super::models::Summing;
-use super::{Context, compaction};
+use super::{Context, Opened, compaction};
 
 /// The option of every change that waits.
 const ROTATE: &str = "--rotate";
@@ -37,23 +37,23 @@ pub(crate) fn save(
     manner: Manner,
     change: Later,
 ) -> Result<Exit, CommandError> {
-    let (mut tried, session) = context.try_change(wanted)?;
-    tried.set_manner(manner.clone());
+    let mut tried = context.try_change(wanted)?;
+    tried.archive.set_manner(manner.clone());
     let change = match change {
-        Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried, &session)?)),
+        Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried.archive, &tried.session)?)),
         change => change,
     };
-    let is_open = !verbs::open_in(&tried, &session).is_empty();
-    if !make(context, &mut tried, &session, &change)? {
+    let is_open = !verbs::open_in(&tried.archive, &tried.session).is_empty();
+    if !make(context, &mut tried, &change)? {
         return Ok(Exit::Yes);
     }
     drop(tried);
-    let (mut archive, session) = context.change(wanted)?;
-    archive.set_manner(manner);
-    let delayed = verbs::later(&mut archive, &session, &change)?;
+    let mut opened = context.change(wanted)?;
+    opened.archive.set_manner(manner);
+    let delayed = verbs::later(&mut opened.archive, &opened.session, &change)?;
     context.tell(&delayed.notices);
     if context.json {
-        context.answer_change((&archive, &session), &delayed)?;
+        context.answer_change(&opened, &delayed)?;
         return Ok(Exit::Yes);
     }
     if let Some(replaced) = &delayed.replaced {
@@ -71,21 +71,22 @@ pub(crate) fn save(
 }
 
 /// Makes a change that waited, or shows what it would do in an archive that keeps nothing. Returns false if there is nothing to do.
-fn make(
-    context: &mut Context,
-    archive: &mut Archive,
-    session: &Session,
-    change: &Later,
-) -> Result<bool, CommandError> {
-    let is_tried = archive.is_preview();
+fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bool, CommandError> {
+    let is_tried = opened.archive.is_preview();
     match change {
         Later::Revert(wanted, note) | Later::Keep(wanted, note) => {
             let is_kept = matches!(change, Later::Keep(..));
             let back = if is_kept { Back::Keeping(wanted) } else { Back::To(wanted) };
             let workspace = context.workspace();
-            let mut reverted = verbs::revert(archive, session, &workspace, back, note.as_deref())?;
-            context.measure(archive, session, &mut reverted.landing);
-            let (to, changed) = (place(&reverted, wanted), (&*archive, session));
+            let mut reverted = verbs::revert(
+                &mut opened.archive,
+                &opened.session,
+                &workspace,
+                back,
+                note.as_deref(),
+            )?;
+            context.measure(opened, &mut reverted.landing);
+            let (to, changed) = (place(&reverted, wanted), &*opened);
             if is_tried {
                 say_back(context, &to, changed, &reverted)?;
             } else {
@@ -95,9 +96,9 @@ fn make(
             Ok(reverted.operation.is_some())
         }
         Later::Switch(name) => {
-            let mut switched = verbs::switch(archive, session, name)?;
-            context.measure(archive, session, &mut switched.landing);
-            let changed = (&*archive, session);
+            let mut switched = verbs::switch(&mut opened.archive, &opened.session, name)?;
+            context.measure(opened, &mut switched.landing);
+            let changed = &*opened;
             if is_tried {
                 say_switched(context, changed, &switched)?;
             } else {
@@ -107,9 +108,9 @@ fn make(
             Ok(switched.operation.is_some())
         }
         Later::Undo(n) => {
-            let mut undone = verbs::undo(archive, session, *n)?;
-            context.measure(archive, session, &mut undone.landing);
-            let changed = (&*archive, session);
+            let mut undone = verbs::undo(&mut opened.archive, &opened.session, *n)?;
+            context.measure(opened, &mut undone.landing);
+            let changed = &*opened;
             if is_tried {
                 say_undone(context, changed, &undone)?;
             } else {
@@ -123,9 +124,9 @@ fn make(
             if is_tried && context.json {
                 Ok(true)
             } else if is_tried {
-                compaction::say_plan(context, archive, session, &summing)
+                compaction::say_plan(context, opened, &summing)
             } else {
-                compaction::compact(context, archive, session, &summing, Cause::Manual)
+                compaction::compact(context, opened, &summing, Cause::Manual)
             }
         }
     }
@@ -145,10 +146,10 @@ fn change_of(waiting: &Waiting) -> Result<Later, CommandError> {
 /// Shows a change that waits and what it would do now, and asks what to do with it.
 pub(crate) fn choose(
     context: &mut Context,
-    (mut archive, session): (Archive, Session),
+    mut opened: Opened,
     waiting: &Waiting,
 ) -> Result<Choice, CommandError> {
-    let name = context.name_of(&archive, &session)?;
+    let name = context.name_of(&opened)?;
     if context.json {
         context.output.note("Nothing was started: you did not request the change here");
         return Ok(Choice::Cancel);
@@ -160,13 +161,13 @@ pub(crate) fn choose(
     if !waiting.is_own {
         context.output.warn("you did not request this change on this computer");
     }
-    let open = verbs::open_in(&archive, &session).into_iter().next();
+    let open = verbs::open_in(&opened.archive, &opened.session).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {
-        archive.set_manner(context.manner(false, waiting.has(ROTATE)));
-        context.follow(&archive, &session);
-        make(context, &mut archive, &session, &change)
+        opened.archive.set_manner(context.manner(false, waiting.has(ROTATE)));
+        context.follow(&opened);
+        make(context, &mut opened, &change)
     });
-    drop(archive);
+    drop(opened);
     let can = tried.is_ok() && open.is_none();
     if let Some(open) = open {
         context
@@ -209,14 +210,14 @@ pub(crate) fn apply(
     waiting: &Waiting,
     manner: Manner,
 ) -> Result<(), CommandError> {
-    let (mut archive, session) = context.change(wanted)?;
-    archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
-    if verbs::waiting(&archive, &session)?.as_ref() != Some(waiting) {
+    let mut opened = context.change(wanted)?;
+    opened.archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
+    if verbs::waiting(&opened.archive, &opened.session)?.as_ref() != Some(waiting) {
         let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));
     }
-    if !make(context, &mut archive, &session, &change_of(waiting)?)? {
-        verbs::undo(&mut archive, &session, Some(waiting.operation))?;
+    if !make(context, &mut opened, &change_of(waiting)?)? {
+        verbs::undo(&mut opened.archive, &opened.session, Some(waiting.operation))?;
     }
     Ok(())
 }
@@ -227,9 +228,9 @@ pub(crate) fn drop_waiting(
     wanted: Option<&OsStr>,
     waiting: &Waiting,
 ) -> Result<(), CommandError> {
-    let (mut archive, session) = context.change(wanted)?;
-    let undone = verbs::undo(&mut archive, &session, Some(waiting.operation))?;
-    tell_undone(context, (&archive, &session), &undone, &undone).map(drop)
+    let mut opened = context.change(wanted)?;
+    let undone = verbs::undo(&mut opened.archive, &opened.session, Some(waiting.operation))?;
+    tell_undone(context, &opened, &undone, &undone).map(drop)
 }
 
 impl Context {

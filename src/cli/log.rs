@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
 use super::words::{About, Noun};
-use super::{Context, checkpoints, complete, words};
+use super::{Context, Opened, checkpoints, complete, words};
 
 /// Show a conversation or a part of it
 #[derive(Debug, clap::Args)]
@@ -71,26 +71,27 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             CommandError::user(error).hinted(Line::new("log").flag("help").to("see the help"))
         );
     }
-    let (archive, session) = context.look(words.session)?;
-    let find = |place: &str| verbs::find_passage(archive.store(), &session, place);
+    let opened = context.look(words.session)?;
+    let Opened { archive, session } = &opened;
+    let find = |place: &str| verbs::find_passage(archive.store(), session, place);
     let passage = passage.map(find).transpose()?;
     let at = match (at, branch) {
         (Some(at), _) => Some(find(at)?.target),
-        (_, Some(name)) => Some(verbs::branch_end(archive.store(), &session, name)?),
+        (_, Some(name)) => Some(verbs::branch_end(archive.store(), session, name)?),
         _ => None,
     };
-    let log = shown.read(context, (&archive, &session), at.as_ref(), passage.as_ref())?;
+    let log = shown.read(context, &opened, at.as_ref(), passage.as_ref())?;
     if !follow {
         if passage.is_none() {
             context.output.page_from_end();
         }
-        let exit = shown.show(context, (&archive, &session), log)?;
-        Context::leave(archive);
+        let exit = shown.show(context, &opened, log)?;
+        Context::leave(opened.archive);
         return Ok(exit);
     }
     context.output.forgo_pager();
-    let following = Following::of(context, (&archive, &session), shown)?;
-    shown.show(context, (&archive, &session), log)?;
-    drop(archive);
+    let following = Following::of(context, &opened, shown)?;
+    shown.show(context, &opened, log)?;
+    drop(opened.archive);
     following.go_on(context, shown)
 }

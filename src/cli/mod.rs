@@ -97,6 +97,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args as _, CommandFactory as _, FromArgMatches as _};
 
+pub(crate) use archive::Opened;
 pub(crate) use base::Context;
 use env::Env;
 use error::{CommandError, Exit};

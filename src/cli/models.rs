@@ -28,12 +28,12 @@ use undertext::provider::{
 };
 use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
-use undertext::verbs::{self, Archive, Asked, Compacted, Compacting, Rule, Session};
+use undertext::verbs::{self, Asked, Compacted, Compacting, Rule, Session};
 
-use super::Context;
 use super::common::{counted, shown};
 use super::error::{CommandError, Kind};
 use super::output::Output;
+use super::{Context, Opened};
 use crate::render::units::grouped;
 
 /// How long a hook may take unless the settings say so, in seconds.
@@ -130,9 +130,9 @@ pub(crate) struct Kit {
 
 impl Kit {
     /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
-    pub(crate) fn warn(&self, context: &mut Context, archive: &Archive, session: &Session) {
-        if let Ok(window) = verbs::window(archive, session, &self.asked) {
-            warn_tight(context, &self.sink, session, &window);
+    pub(crate) fn warn(&self, context: &mut Context, opened: &Opened) {
+        if let Ok(window) = verbs::window(&opened.archive, &opened.session, &self.asked) {
+            warn_tight(context, &self.sink, &opened.session, &window);
         }
     }
 
@@ -199,8 +199,7 @@ impl Context {
         &self,
         summing: &Summing,
         settings: &Settings,
-        archive: &Archive,
-        session: &Session,
+        opened: &Opened,
     ) -> Result<Kit, CommandError> {
         let set = &settings.compaction;
         let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
@@ -227,7 +226,7 @@ impl Context {
         Ok(Kit {
             asked: Asked {
                 window: summing.window,
-                limits: limits(settings, None, archive, session)?,
+                limits: limits(settings, None, opened)?,
                 ..usual(settings)
             },
             keep,
@@ -383,8 +382,7 @@ pub(crate) fn windows(settings: &Settings) -> Windows {
 pub(crate) fn limits(
     settings: &Settings,
     key: Option<&str>,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
 ) -> Result<Limits, CommandError> {
     let some = |n: usize| (n > 0).then_some(n);
     let channels = settings.channels.iter().map(|(name, channel)| {
@@ -400,7 +398,7 @@ pub(crate) fn limits(
     let of_key = match (key, channels.is_empty()) {
         (_, true) => None,
         (Some(key), _) => Some(key.to_owned()),
-        (None, _) => verbs::session_key(archive, session)?,
+        (None, _) => verbs::session_key(&opened.archive, &opened.session)?,
     };
     let of_key = of_key.as_deref().and_then(history::Key::parse);
     let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));

@@ -12,10 +12,10 @@ use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
 use undertext::store::{Listed, SessionFilter};
 use undertext::verbs::{self, Archive, GraphNode, Line, Session, SessionError};
 
-use super::Context;
 use super::common::{self, counted};
 use super::error::CommandError;
 use super::revert::Side;
+use super::{Context, Opened};
 use crate::browse::{self, Picker, Piece, Preview, Row};
 use crate::render::answers;
 use crate::render::call;
@@ -105,16 +105,16 @@ impl Context {
         wanted: Option<&OsStr>,
         side: Side,
     ) -> Result<String, CommandError> {
-        let (archive, session) = self.find(wanted)?;
-        self.follow(&archive, &session);
-        let turns = Turns::of(verbs::graph(&archive, &session, false)?.nodes);
+        let opened = self.find(wanted)?;
+        self.follow(&opened);
+        let turns = Turns::of(verbs::graph(&opened.archive, &opened.session, false)?.nodes);
         let (zone, now) = (self.env.zone, self.env.ambient().now());
         let rows = turns.rows(zone, now);
         if rows.is_empty() {
             return Err(Self::no_place());
         }
-        let mut preview = |n: usize| turns.show(&archive, &session, n, side).unwrap_or_default();
-        let title = archive.store().card(session.key)?.title;
+        let mut preview = |n: usize| turns.show(&opened, n, side).unwrap_or_default();
+        let title = opened.card()?.title;
         let title = common::titled(title.as_deref());
         let prompt = match side {
             Side::Before => format!("revert to just before which turn? ({title})"),
@@ -275,7 +275,7 @@ impl Turns {
     }
 
     /// Returns what a person knows a turn by: its prompt and the beginning of the answer, and how many turns move.
-    fn show(&self, archive: &Archive, session: &Session, n: usize, side: Side) -> Option<Preview> {
+    fn show(&self, opened: &Opened, n: usize, side: Side) -> Option<Preview> {
         let (turn, place) = (self.turn(n)?, self.place(n)?);
         let moving = match self.moving(turn, side) {
             0 => "no turn moves".to_owned(),
@@ -285,7 +285,7 @@ impl Turns {
         let side = if side == Side::Before { "before" } else { "after" };
         let mut shown = vec![Piece::new(Label::Heading, &format!("Just {side} {place}: {moving}"))];
         let mut follows_call = false;
-        for line in beginning(archive, session, &place).unwrap_or_default() {
+        for line in beginning(opened, &place).unwrap_or_default() {
             let (label, speaker) = match line.kind {
                 Kind::User => (Label::User, "you  "),
                 _ => (Label::Plain, ""),
@@ -313,10 +313,11 @@ impl Turns {
 }
 
 /// Returns the first entries of a turn that say something.
-fn beginning(archive: &Archive, session: &Session, place: &str) -> Option<Vec<Line>> {
-    let passage = verbs::find_passage(archive.store(), session, place).ok()?;
+fn beginning(opened: &Opened, place: &str) -> Option<Vec<Line>> {
+    let (store, session) = (opened.archive.store(), &opened.session);
+    let passage = verbs::find_passage(store, session, place).ok()?;
     let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
-    let log = verbs::log_of(archive.store(), session, &passage.target, entries, false, FIRST);
+    let log = verbs::log_of(store, session, &passage.target, entries, false, FIRST);
     let lines = log.ok()?.lines.into_iter();
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }

@@ -2,10 +2,10 @@
 
 use undertext::verbs;
 
-use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
+use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
     let (mut archive, sessions) = if wanted.is_some() {
-        let (archive, session) = context.change(wanted)?;
+        let Opened { archive, session } = context.change(wanted)?;
         (archive, vec![session])
     } else {
         let archive = context.open_existing()?;

@@ -45,16 +45,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
+    let mut opened = context.change(args.about.wanted()?)?;
     let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
-    archive.set_manner(args.writing.manner(context));
-    let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-    kit.warn(context, &archive, &session);
+    opened.archive.set_manner(args.writing.manner(context));
+    let kit = context.kit(&args.summing, &settings, &opened)?;
+    kit.warn(context, &opened);
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
     let done = verbs::recover(
-        &mut archive,
-        &session,
+        &mut opened.archive,
+        &opened.session,
         &workspace,
         &kit.compacting(),
         refused,
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for compacted in &done.compactions {
         models::tell_failures(context, compacted);
     }
-    if context.answer_change((&archive, &session), &done)? {
+    if context.answer_change(&opened, &done)? {
         return Ok(Exit::Yes);
     }
     let [before, after, window] = [done.pre_tokens, done.post_tokens, done.window].map(grouped);

@@ -13,7 +13,7 @@ use undertext::verbs::{self, Archive, Cause, SessionError, Suspects, Wanted};
 use super::common::{capitalise, counted, short_ids, titled};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
-use super::{Context, complete, env, secrets, unseen};
+use super::{Context, Opened, complete, env, secrets, unseen};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -117,7 +117,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let help = Line::new("redact").flag("help").to("see the help");
         return Err(CommandError::user(error).hinted(help));
     }
-    let (archive, session) = context.look(session)?;
+    let Opened { archive, session } = context.look(session)?;
     if archive.root().is_none() {
         let error = anyhow!("a session file that is not in the store cannot be redacted");
         let import = Line::new("import").to("import it first");

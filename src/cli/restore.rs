@@ -2,12 +2,12 @@
 
 use anyhow::anyhow;
 use undertext::report::{Line, LostFile, Restored};
-use undertext::verbs::{self, Archive, OpsError, Session, SyncError, Vain};
+use undertext::verbs::{self, Archive, OpsError, SyncError, Vain};
 
-use super::Context;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{Context, Opened};
 
 /// Restore session files that an agent deleted
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let wanted = args.about.wanted()?;
     if args.dry_run {
-        let (archive, session) = context.find(wanted)?;
+        let Opened { archive, session } = context.find(wanted)?;
         let lost = verbs::lost_with_sub_agents(&archive, &session)?;
         if lost.is_empty() {
             return Err(CommandError::user(anyhow!("none of this session's files was deleted")));
@@ -57,18 +57,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
         return Ok(Exit::Yes);
     }
-    let (mut archive, session) = context.change(wanted)?;
-    archive.set_manner(context.manner(args.force, false));
-    let mut lost = verbs::lost_with_sub_agents(&archive, &session)?;
+    let mut opened = context.change(wanted)?;
+    opened.archive.set_manner(context.manner(args.force, false));
+    let mut lost = verbs::lost_with_sub_agents(&opened.archive, &opened.session)?;
     let before = lost.len();
-    lost.retain(|lost| lost.session.key != session.key);
+    lost.retain(|lost| lost.session.key != opened.session.key);
     if lost.len() == before && before > 0 {
-        return put_back(context, &mut archive, &lost);
+        return put_back(context, opened.archive, lost);
     }
-    let restored = match verbs::restore(&mut archive, &session) {
+    let restored = match verbs::restore(&mut opened.archive, &opened.session) {
         Ok(restored) => restored,
         Err(error @ OpsError::Sync(SyncError::Nothing(Vain::Restore { .. }))) => {
-            let state = archive.store().state(session.key)?;
+            let state = opened.state()?;
             let is_emptied = state.position().is_some_and(|at| at.head.is_none());
             let hint = if is_emptied && state.branches.len() > 1 {
                 Line::about("branch")
@@ -80,8 +80,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         Err(error) => return Err(error.into()),
     };
-    tell(context, (&archive, &session), &restored)?;
-    put_back(context, &mut archive, &lost)
+    tell(context, &opened, &restored)?;
+    put_back(context, opened.archive, lost)
 }
 
 fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -95,7 +95,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         context.output.note("No agent's file was deleted");
     }
     if !args.dry_run {
-        return put_back(context, &mut archive, &lost);
+        return put_back(context, archive, lost);
     }
     lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
     if !lost.is_empty() {
@@ -109,17 +109,19 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
 /// Puts back the files of several sessions; one that cannot be put back hinders no other.
 fn put_back(
     context: &mut Context,
-    archive: &mut Archive,
-    lost: &[LostFile],
+    mut archive: Archive,
+    lost: Vec<LostFile>,
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
     for file in lost {
-        match verbs::restore_lost(archive, file) {
-            Ok(restored) => tell(context, (archive, &file.session), &restored)?,
+        let restored = verbs::restore_lost(&mut archive, &file);
+        let opened = Opened { archive, session: file.session.clone() };
+        match restored {
+            Ok(restored) => tell(context, &opened, &restored)?,
             Err(error) => {
                 failed += 1;
-                if !context.answer(file)? {
-                    context.say_session((archive, &file.session))?;
+                if !context.answer(&file)? {
+                    context.say_session(&opened.archive, &opened.session)?;
                 }
                 let error = CommandError::from(error);
                 context
@@ -127,6 +129,7 @@ fn put_back(
                     .warn(&format!("the file could not be put back: {}", error.in_one_line()));
             }
         }
+        archive = opened.archive;
     }
     Ok(if failed > 0 { Exit::No } else { Exit::Yes })
 }
@@ -150,15 +153,11 @@ fn tell_lost(
     Ok(())
 }
 
-fn tell(
-    context: &mut Context,
-    (archive, session): (&Archive, &Session),
-    restored: &Restored,
-) -> Result<(), CommandError> {
+fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(), CommandError> {
     context.remember("what was deleted is back".to_owned());
     let attached = restored.attached.as_ref();
     context.tell(attached.map_or(&restored.notices, |attached| &attached.notices));
-    if context.answer_change((archive, session), restored)? {
+    if context.answer_change(opened, restored)? {
         return Ok(());
     }
     for file in &restored.files {

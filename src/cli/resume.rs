@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::anyhow;
 use undertext::report::{Line, LiveState, Resumed, Waiting};
-use undertext::verbs::{self, Archive, Session};
+use undertext::verbs;
 
-use super::Context;
 use super::error::{CommandError, Exit};
 use super::landing::ended;
 use super::later::{self, Choice};
 use super::words::About;
+use super::{Context, Opened};
 use crate::render::safe;
 
 /// Start the agent in a session
@@ -54,26 +54,27 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
     // What waits for the session of a file is in the store.
-    let (archive, session) = match context.stored(wanted) {
+    let opened = match context.stored(wanted) {
         Some(stored) => {
             context.name(wanted, &stored)?;
             stored
         }
         None => context.find(wanted)?,
     };
-    let waiting = verbs::waiting(&archive, &session)?;
-    let same = OsString::from(format!("{}:{}", session.name.format, session.name.id));
+    let waiting = verbs::waiting(&opened.archive, &opened.session)?;
+    let name = &opened.session.name;
+    let same = OsString::from(format!("{}:{}", name.format, name.id));
     let wanted = if waiting.is_some() { Some(same.as_os_str()) } else { wanted };
-    let (mut archive, mut session) = match &waiting {
+    let mut opened = match &waiting {
         None if args.apply || args.drop => {
-            let name = context.short_name(&archive, &session)?;
+            let name = context.short_name(&opened.archive, &opened.session)?;
             context
                 .output
                 .note(&format!("No change of session {name} is waiting; nothing was started"));
             return Ok(Exit::No);
         }
         Some(waiting) => {
-            let choice = choose(context, args, (archive, session), waiting)?;
+            let choice = choose(context, args, opened, waiting)?;
             let manner = context.manner(args.force, false);
             match choice {
                 Choice::Apply => later::apply(context, wanted, waiting, manner)?,
@@ -83,22 +84,23 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
             context.find(wanted)?
         }
-        None => (archive, session),
+        None => opened,
     };
-    let waiting = verbs::waiting(&archive, &session)?;
-    if context.follow(&archive, &session) == LiveState::Pending {
+    let waiting = verbs::waiting(&opened.archive, &opened.session)?;
+    if context.follow(&opened) == LiveState::Pending {
         if args.print || context.json {
             let pending = LiveState::Pending.words();
             context.output.warn(&format!("the agent's file {pending}"));
         } else {
-            drop(archive);
-            (archive, session) = context.change(wanted)?;
-            context.tell(&verbs::settle(&archive, &session)?);
+            drop(opened);
+            opened = context.change(wanted)?;
+            context.tell(&verbs::settle(&opened.archive, &opened.session)?);
         }
     }
-    let name = context.short_name(&archive, &session)?;
-    let lost = verbs::lost_file(&archive, &session)?;
-    let Some(resume) = verbs::resume(&archive, &session)?.filter(|_| lost.is_none()) else {
+    let Opened { archive, session } = &opened;
+    let name = context.short_name(archive, session)?;
+    let lost = verbs::lost_file(archive, session)?;
+    let Some(resume) = verbs::resume(archive, session)?.filter(|_| lost.is_none()) else {
         let error = CommandError::user(anyhow!("no agent can resume session {name}"));
         return Err(match lost {
             Some(_) => error.hinted(
@@ -110,18 +112,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                     .with("turn")
                     .to("the session belongs to no agent; to get a model's answer in it"),
             ),
-            None if verbs::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
+            None if verbs::is_unsaid(archive, session)? => error.hinted(Line::about("branch").to(
                 "its file has no messages; find the branch with the conversation, and `switch` to it",
             )),
             None => error.hinted(Line::about("status").to("see where the session's file is")),
         });
     };
     let waiting = waiting.as_ref();
-    if context.answer(&Resumed { session: &session, resume: &resume, waiting })? {
+    if context.answer(&Resumed { session, resume: &resume, waiting })? {
         return Ok(Exit::Yes);
     }
     let line = context.spell_resume(&resume);
-    if let Some(ended) = ended(&session) {
+    if let Some(ended) = ended(session) {
         context.output.warn(ended);
     }
     if args.print {
@@ -132,7 +134,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         writeln!(context.output, "{}", safe::text(&line))?;
         return Ok(Exit::Yes);
     }
-    if !agrees(context, &archive, &session, &name)? {
+    if !agrees(context, &opened, &name)? {
         return Ok(Exit::No);
     }
     let Some((program, words)) = resume.command.split_first() else { return Ok(Exit::No) };
@@ -148,7 +150,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         command.current_dir(folder);
     }
-    drop(archive);
+    drop(opened);
     context.output.note(&line);
     context.output.finish()?;
     let error = command.exec();
@@ -157,13 +159,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Asks whether to start a second agent where one has the session open; without a terminal it only warns.
-fn agrees(
-    context: &mut Context,
-    archive: &Archive,
-    session: &Session,
-    name: &str,
-) -> Result<bool, CommandError> {
-    let Some(open) = verbs::open_in(archive, session).into_iter().next() else { return Ok(true) };
+fn agrees(context: &mut Context, opened: &Opened, name: &str) -> Result<bool, CommandError> {
+    let Some(open) = verbs::open_in(&opened.archive, &opened.session).into_iter().next() else {
+        return Ok(true);
+    };
     context.output.warn(&format!("{open} has {name} open, and both would write to its file"));
     if !context.can_ask() || context.output.ask("Start another one?")? {
         return Ok(true);
@@ -176,13 +175,13 @@ fn agrees(
 fn choose(
     context: &mut Context,
     args: &Args,
-    found: (Archive, Session),
+    opened: Opened,
     waiting: &Waiting,
 ) -> Result<Choice, CommandError> {
     match (args.apply && waiting.is_own, args.drop) {
         (true, _) => Ok(Choice::Apply),
         (_, true) => Ok(Choice::Drop),
         _ if !args.apply && (args.print || context.json) => Ok(Choice::Keep),
-        _ => later::choose(context, found, waiting),
+        _ => later::choose(context, opened, waiting),
     }
 }

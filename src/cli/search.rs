@@ -176,20 +176,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let sought = args.sought().map_err(CommandError::user)?;
     let is_of_words = matches!(sought, Sought::Words(_));
     let wanted = args.session.as_deref();
-    let (archive, session) = match wanted {
-        Some(_) => {
-            let (archive, session) = context.find(wanted)?;
-            (archive, Some(session))
+    let (archive, session) = match context.find_or_all(wanted) {
+        Err(error) if wanted.is_none() && error.is_absence() => {
+            context.answer(&Searched::default())?;
+            context.output.note("No sessions yet");
+            context.output.hints(error.into_hints());
+            return Ok(Exit::No);
         }
-        None => match context.open_reader() {
-            Err(error) if error.is_absence() => {
-                context.answer(&Searched::default())?;
-                context.output.note("No sessions yet");
-                context.output.hints(error.into_hints());
-                return Ok(Exit::No);
-            }
-            other => (other?, None),
-        },
+        opened => opened?,
     };
     let folder = context.within(args.here, args.folder.as_deref());
     let now = context.env.ambient().now();

@@ -40,13 +40,7 @@ pub(super) fn run(
     rules: &[String],
 ) -> Result<Exit, CommandError> {
     let allowed = context.allowed()?;
-    let (archive, session) = match wanted {
-        Some(_) => {
-            let (archive, session) = context.find(wanted)?;
-            (archive, Some(session))
-        }
-        None => (context.open_reader()?, None),
-    };
+    let (archive, session) = context.find_or_all(wanted)?;
     let suspects = Suspects { session, rules: rules.to_vec(), allowed, ..Suspects::default() };
     let output = &mut context.output;
     let told = verbs::audit_secrets(&archive, &suspects, &mut |done, all| {

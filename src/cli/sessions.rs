@@ -109,10 +109,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(Some(wanted))?;
-    let concealed = verbs::hide(&mut archive, &session, hidden)?;
+    let mut opened = context.change(Some(wanted))?;
+    let concealed = verbs::hide(&mut opened.archive, &opened.session, hidden)?;
     context.tell(&concealed.notices);
-    if context.answer_change((&archive, &session), &concealed)? {
+    if context.answer_change(&opened, &concealed)? {
         return Ok(Exit::Yes);
     }
     if concealed.operation.is_none() {
@@ -124,7 +124,7 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
         context.say(so)?;
     } else if hidden {
         context.say("The session is now hidden from lists")?;
-        let name = context.short_name(&archive, &session)?;
+        let name = context.short_name(&opened.archive, &opened.session)?;
         context
             .output
             .hint(Line::new("sessions").option("show", name).to("to show the session again"));

@@ -8,12 +8,12 @@ use anyhow::anyhow;
 use regex::Regex;
 use undertext::model::{Position, Text};
 use undertext::report::{self, Excerpt, TextLine, Uncovered};
-use undertext::verbs::{self, Archive, Hidden, Line, Passage, Session, SessionError, Target};
+use undertext::verbs::{self, Hidden, Line, Passage, SessionError, Target};
 
 use super::error::{CommandError, Exit};
 use super::shown::Shown;
 use super::words::{About, Noun};
-use super::{Context, complete};
+use super::{Context, Opened, complete};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -126,24 +126,25 @@ impl Lines {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Place, (1, 1), &[Some(&args.entry)], &args.about)?;
-    let (archive, session) = context.look(words.session)?;
+    let opened = context.look(words.session)?;
+    let Opened { archive, session } = &opened;
     let wanted = words.nouns.first().copied().unwrap_or_default();
-    let passage = verbs::find_passage(archive.store(), &session, wanted)?;
+    let passage = verbs::find_passage(archive.store(), session, wanted)?;
     if args.hidden || args.diff {
         let mut hidden = Vec::new();
         for target in targets(&passage) {
-            hidden.push(verbs::hidden(&archive, &session, &target)?);
+            hidden.push(verbs::hidden(archive, session, &target)?);
         }
         return show_hidden(context, args, &hidden);
     }
     if !passage.is_entry {
-        return show_passage(context, args, &archive, &session, &passage);
+        return show_passage(context, args, &opened, &passage);
     }
     let mut target = passage.target;
     if args.original {
-        target = verbs::original(&archive, &session, &target)?;
+        target = verbs::original(archive, session, &target)?;
     }
-    let shown = verbs::show(&archive, &session, &target)?;
+    let shown = verbs::show(archive, session, &target)?;
     let (line, bytes) = shown.ok_or(SessionError::Start)?;
     if let Some(damaged) = line.damaged() {
         if !context.json && !args.raw {
@@ -218,8 +219,7 @@ fn targets(passage: &Passage) -> impl Iterator<Item = Target> {
 fn show_passage(
     context: &mut Context,
     args: &Args,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
     passage: &Passage,
 ) -> Result<Exit, CommandError> {
     if args.lines.is_some() || args.original {
@@ -230,19 +230,19 @@ fn show_passage(
     }
     if args.raw {
         for (n, target) in targets(passage).enumerate() {
-            let shown = verbs::show(archive, session, &target)?;
+            let shown = verbs::show(&opened.archive, &opened.session, &target)?;
             context.output.write_all(if n > 0 { b"\n" } else { b"" })?;
             context.output.write_all(&shown.map(|(_, bytes)| bytes).unwrap_or_default())?;
         }
         return Ok(Exit::Yes);
     }
     let shown = Shown::whole();
-    let log = shown.read(context, (archive, session), None, Some(passage))?;
+    let log = shown.read(context, opened, None, Some(passage))?;
     if let Some(pattern) = &args.grep {
         let messages: Vec<_> = log.lines.into_iter().flat_map(|line| line.messages).collect();
         return grep(context, pattern, &conversation::whole(&messages));
     }
-    shown.show(context, (archive, session), log)
+    shown.show(context, opened, log)
 }
 
 /// Writes the hidden part of an entry.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
 use undertext::report::{self, Hint};
-use undertext::verbs::{self, Archive, Line, Log, Passage, Pattern, Session, Target};
+use undertext::verbs::{self, Line, Log, Passage, Pattern, Target};
 
-use super::Context;
 use super::common::{counted, number, pattern};
 use super::error::{CommandError, Exit};
+use super::{Context, Opened};
 use crate::render::answers;
 use crate::render::conversation::{self, Manner};
 
@@ -38,14 +38,9 @@ pub(super) struct Shown {
 
 impl Shown {
     /// Reads the last `count` entries.
-    pub(super) fn newest(
-        &self,
-        archive: &Archive,
-        session: &Session,
-        count: usize,
-    ) -> Result<Log, CommandError> {
+    pub(super) fn newest(&self, opened: &Opened, count: usize) -> Result<Log, CommandError> {
         let read = if self.all { verbs::log_all } else { verbs::log };
-        Ok(read(archive.store(), session, None, count)?)
+        Ok(read(opened.archive.store(), &opened.session, None, count)?)
     }
 
     /// Returns all of some entries.
@@ -57,10 +52,11 @@ impl Shown {
     pub(super) fn read(
         &self,
         context: &Context,
-        (archive, session): (&Archive, &Session),
+        opened: &Opened,
         target: Option<&Target>,
         passage: Option<&Passage>,
     ) -> Result<Log, CommandError> {
+        let Opened { archive, session } = opened;
         let read = |limit| match passage {
             Some(Passage { target, entries, .. }) => {
                 verbs::log_of(archive.store(), session, target, entries, self.all, limit)
@@ -104,9 +100,10 @@ impl Shown {
     pub(super) fn show(
         &self,
         context: &mut Context,
-        (archive, session): (&Archive, &Session),
+        opened: &Opened,
         log: Log,
     ) -> Result<Exit, CommandError> {
+        let Opened { archive, session } = opened;
         let mut repairs: BTreeMap<&str, Vec<EntryNumber>> = BTreeMap::new();
         // Nobody can act on them, and the agent repairs them too.
         for repair in log.repairs.iter().filter(|_| self.verbose) {
@@ -137,10 +134,8 @@ impl Shown {
         met.retain(|damaged| !in_place.contains(&damaged.entry));
         let exit = context.tell_damaged(&met)?;
         let is_missed = log.lines.is_empty() && self.grep.is_some();
-        let is_damaged = log.lines.is_empty()
-            && self.grep.is_none()
-            && met.is_empty()
-            && is_damaged(archive, session);
+        let is_damaged =
+            log.lines.is_empty() && self.grep.is_none() && met.is_empty() && is_damaged(opened);
         let is_whole = in_place.is_empty() && !is_missed && !is_damaged;
         let exit = if is_whole { exit } else { Exit::No };
         if context.json {
@@ -192,8 +187,8 @@ impl Shown {
 }
 
 /// Returns whether nothing is shown of a session because it is damaged, or the store that should have more of it.
-fn is_damaged(archive: &Archive, session: &Session) -> bool {
-    let verified = verbs::verify(archive, Some(session), &mut |_| ());
-    archive.torn().is_some()
+fn is_damaged(opened: &Opened) -> bool {
+    let verified = verbs::verify(&opened.archive, Some(&opened.session), &mut |_| ());
+    opened.archive.torn().is_some()
         || verified.is_ok_and(|verified| verified.damaged > verified.files || verified.lost > 0)
 }

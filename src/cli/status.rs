@@ -17,7 +17,7 @@ use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::words::About;
-use super::{Context, models};
+use super::{Context, Opened, models};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -51,29 +51,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.find(args.about.wanted()?)?;
+    let opened = context.find(args.about.wanted()?)?;
+    let Opened { archive, session } = &opened;
     if args.layers {
-        layers(context, &session, &verbs::layers(&archive, &session)?)?;
+        layers(context, session, &verbs::layers(archive, session)?)?;
         return Ok(Exit::Yes);
     }
     if args.files {
-        context.follow(&archive, &session);
-        return used(context, &verbs::files_used(&archive, &session)?);
+        context.follow(&opened);
+        return used(context, &verbs::files_used(archive, session)?);
     }
     // What the live file holds beyond the store is shown, and is no operation yet.
     let operations = archive.store().state(session.key)?.operations();
-    let live_state = context.follow(&archive, &session);
-    let status = Status { operations, live_state, ..verbs::status(&archive, &session)? };
+    let live_state = context.follow(&opened);
+    let status = Status { operations, live_state, ..verbs::status(archive, session)? };
     let settings = context.settings()?;
-    let full = verbs::fullness(&archive, &session, &models::usual(&settings)).ok();
+    let full = verbs::fullness(archive, session, &models::usual(&settings)).ok();
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if let Some((_, full)) = &full {
-        models::warn_tight(context, &Output::events(false), &session, &full.window);
+        models::warn_tight(context, &Output::events(false), session, &full.window);
     }
-    let glance = verbs::known_glance(&archive, &session, &models::usual(&settings));
+    let glance = verbs::known_glance(archive, session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);
-    let standing = Standing { session: &session, status: &status, full: full.as_ref(), reverted };
+    let standing = Standing { session, status: &status, full: full.as_ref(), reverted };
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
         return context.tell_damaged(&damaged);
@@ -105,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("related", Label::Plain, &common::kin_words(kin));
     }
     if let Some(found) = &status.elsewhere {
-        let words = context.elsewhere(&archive, &session, found);
+        let words = context.elsewhere(&opened, found);
         row("earlier", Label::Warning, &format!("{words}; that history is not shown"));
     }
     let others = match status.branches {

@@ -45,16 +45,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let manner = args.moving.manner(context);
         return later::save(context, words.session, manner, Later::Switch(name.to_owned()));
     }
-    let (mut archive, session) = args.moving.begin(context, words.session)?;
-    let switched = verbs::switch(&mut archive, &session, name);
-    let is_place = || verbs::find_place(archive.store(), &session, name).is_ok();
+    let mut opened = args.moving.begin(context, words.session)?;
+    let switched = verbs::switch(&mut opened.archive, &opened.session, name);
+    let is_place = || verbs::find_place(opened.archive.store(), &opened.session, name).is_ok();
     let mut switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error).hinted(
             Line::about("revert").with(name).to("to go back to that place on the current branch"),
         ),
         error => context.or_later(error, Line::about("switch").with(name)),
     })?;
-    let changed = (&archive, &session);
-    context.measure(changed.0, changed.1, &mut switched.landing);
-    tell_switched(context, changed, &switched)
+    context.measure(&opened, &mut switched.landing);
+    tell_switched(context, &opened, &switched)
 }

@@ -4,14 +4,14 @@ use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
-use undertext::verbs::{self, Archive, Asked, Bound, Oversized, Session, Truncated};
+use undertext::verbs::{self, Asked, Bound, Oversized, Truncated};
 
-use super::Context;
 use super::common::{count, counted, limit, tokens};
 use super::error::{CommandError, Exit};
 use super::models::{usual, warn_tight};
 use super::output::Output;
 use super::words::About;
+use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{self, DIGITS, grouped};
@@ -61,11 +61,12 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     if args.dry_run {
-        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
-        archive.set_manner(context.manner(args.force, false));
-        let bound = bound(context, args, &settings, &archive, &session)?;
-        let found = verbs::oversized(&archive, &session, bound)?;
-        let cached = verbs::cached(&archive, &session, &asked(args, &settings), || {
+        let mut opened = context.try_change(args.about.wanted()?)?;
+        opened.archive.set_manner(context.manner(args.force, false));
+        let bound = bound(context, args, &settings, &opened)?;
+        let Opened { archive, session } = &opened;
+        let found = verbs::oversized(archive, session, bound)?;
+        let cached = verbs::cached(archive, session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
         })?;
         show(context, &found.results)?;
@@ -73,7 +74,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             warn(context, cached);
         }
         if context.json {
-            context.answer_change((&archive, &session), &bounded(&found, bound, cached))?;
+            context.answer_change(&opened, &bounded(&found, bound, cached))?;
         } else {
             leave(context, bound.limit, found.edited)?;
             let count = counted(found.results.len() as u64, "result", "results");
@@ -83,35 +84,33 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
         // What the change itself refuses is refused here.
-        verbs::truncate(&mut archive, &session, bound)?;
+        verbs::truncate(&mut opened.archive, &opened.session, bound)?;
         return Ok(Exit::Yes);
     }
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(context.manner(args.force, false));
-    let bound = bound(context, args, &settings, &archive, &session)?;
-    let cached = verbs::cached(&archive, &session, &asked(args, &settings), || {
-        Ok(verbs::oversized(&archive, &session, bound)?.results.first().map(|result| result.entry))
+    let mut opened = context.change(args.about.wanted()?)?;
+    opened.archive.set_manner(context.manner(args.force, false));
+    let bound = bound(context, args, &settings, &opened)?;
+    let Opened { archive, session } = &opened;
+    let cached = verbs::cached(archive, session, &asked(args, &settings), || {
+        Ok(verbs::oversized(archive, session, bound)?.results.first().map(|result| result.entry))
     })?;
     if let Some(cached) = cached {
         warn(context, cached);
         if args.when_cold {
-            context.answer_change(
-                (&archive, &session),
-                &bounded(&Truncated::default(), bound, Some(cached)),
-            )?;
+            context.answer_change(&opened, &bounded(&Truncated::default(), bound, Some(cached)))?;
             context.output.note("Nothing was changed, because the cache is warm");
             return Ok(Exit::No);
         }
     }
-    let done = verbs::truncate(&mut archive, &session, bound)?;
+    let done = verbs::truncate(&mut opened.archive, &opened.session, bound)?;
     context.tell(&done.notices);
     if !context.json {
-        context.say_session((&archive, &session))?;
+        context.say_session(&opened.archive, &opened.session)?;
     }
     show(context, &done.results)?;
     let report = bounded(&done, bound, cached);
     if context.json {
-        context.answer_change((&archive, &session), &report)?;
+        context.answer_change(&opened, &report)?;
         return Ok(Exit::Yes);
     }
     leave(context, bound.limit, done.edited)?;
@@ -138,11 +137,11 @@ fn bound(
     context: &mut Context,
     args: &Args,
     settings: &Settings,
-    archive: &Archive,
-    session: &Session,
+    opened: &Opened,
 ) -> Result<Bound, CommandError> {
     let is_by_window = args.max_chars.is_none();
     let asked = asked(args, settings);
+    let Opened { archive, session } = opened;
     let window = is_by_window.then(|| verbs::window(archive, session, &asked)).transpose()?;
     if let Some(window) = &window {
         warn_tight(context, &Output::events(false), session, window);

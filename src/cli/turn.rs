@@ -18,7 +18,7 @@ use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
 use super::models::{self, Summing, unless_blank};
 use super::words::About;
-use super::{Context, env};
+use super::{Context, Opened, env};
 use crate::render::safe;
 use crate::render::units::grouped;
 
@@ -76,12 +76,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ),
         prompt => prompt.map(str::to_owned),
     };
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
+    let mut opened = context.change(args.about.wanted()?)?;
     if let Some(word) = args.prompt.as_deref() {
-        refuse_session(&archive, word)?;
+        refuse_session(&opened.archive, word)?;
     }
-    archive.set_manner(args.writing.manner(context));
-    let mut kit = context.kit(&args.summing, &settings, &archive, &session)?;
+    opened.archive.set_manner(args.writing.manner(context));
+    let mut kit = context.kit(&args.summing, &settings, &opened)?;
     let provider = models::provider(&settings, name)?;
     kit.asked.window = kit.asked.window.or(provider.window);
     kit.asked.model.clone_from(&provider.model);
@@ -89,7 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ProviderKind::Anthropic => Shape::Anthropic,
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
     };
-    kit.warn(context, &archive, &session);
+    kit.warn(context, &opened);
     let model = context.model(&settings, name, &kit.sink)?;
     let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {
@@ -109,15 +109,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let hash = |archive: &verbs::Archive| {
-        Ok::<_, CommandError>(archive.store().state(session.key)?.hash())
-    };
-    let before = hash(&archive)?;
+    let before = opened.state()?.hash();
     let prompt = prompt.as_deref();
-    let done = match verbs::turn(&mut archive, &session, &workspace, prompt, &turning, &mut emit) {
+    let Opened { archive, session } = &mut opened;
+    let done = match verbs::turn(archive, session, &workspace, prompt, &turning, &mut emit) {
         Ok(done) => done,
         Err(error @ OpsError::Model(_)) => return Err(kept(error, args)),
-        Err(error) if hash(&archive)? != before => return Err(kept(error, args)),
+        Err(error) if opened.state()?.hash() != before => return Err(kept(error, args)),
         Err(error) => return Err(error.into()),
     };
     if done.is_repeated {
@@ -127,7 +125,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for compacted in &done.compactions {
         models::tell_failures(context, compacted);
     }
-    if context.answer_change((&archive, &session), &done)? {
+    if context.answer_change(&opened, &done)? {
         return Ok(Exit::Yes);
     }
     if !done.said.is_empty() {

@@ -35,12 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let opened = match args.about.wanted()? {
-        None => context.open_reader().map(|archive| (archive, None)),
-        Some(wanted) => {
-            context.find(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
-        }
-    };
+    let opened = context.find_or_all(args.about.wanted()?);
     let json = context.json;
     let mut written = Ok(());
     let mut notes = 0;

@@ -15,11 +15,11 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::report::{Hint, Line};
-use undertext::verbs::{self, Archive, Session};
+use undertext::verbs;
 
 use super::common::counted;
 use super::error::CommandError;
-use super::{Context, complete};
+use super::{Context, Opened, complete};
 use crate::render::units::DIGITS;
 
 /// The session of a command about one.
@@ -111,7 +111,8 @@ impl Noun {
         counted(most as u64, one, many)
     }
 
-    fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
+    fn is_in(self, opened: &Opened, word: &str) -> bool {
+        let Opened { archive, session } = opened;
         match self {
             Self::Place | Self::Passage => {
                 verbs::find_passage(archive.store(), session, word).is_ok()
@@ -233,17 +234,15 @@ impl Context {
     /// Returns whether a reading names a session that is there, and what is in it.
     fn fits(&mut self, noun: Noun, (nouns, session): &Reading<'_>) -> bool {
         let found = match self.file(*session) {
-            Some(path) => verbs::peek(&path, self.env.ambient()).ok(),
+            Some(path) => self.peek(&path).ok(),
             None => self.open_reader().ok().and_then(|archive| {
                 let session = self.lookup(&archive, *session).ok()?;
-                Some((archive, session))
+                Some(Opened { archive, session })
             }),
         };
-        let is_noun = |archive: &Archive, session: &Session, word: &OsStr| {
-            word.to_str().is_some_and(|word| noun.is_in(archive, session, word))
-        };
-        found.is_some_and(|(archive, session)| {
-            nouns.iter().all(|word| is_noun(&archive, &session, word))
+        found.is_some_and(|opened| {
+            let is_noun = |word: &&OsStr| word.to_str().is_some_and(|it| noun.is_in(&opened, it));
+            nouns.iter().all(is_noun)
         })
     }
 
