@@ -61,7 +61,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Some(name) => make(context, Some(first), text(name)?, entry.map(text).transpose()?),
         };
     }
-    let words = context.words(Noun::Place, (0, 1), &[entry], &args.about)?;
+    let words = context.words(Noun::Place, 0..=1, &[entry], &args.about)?;
     make(context, words.session, text(first)?, words.nouns.first().copied())
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let nouns = [args.one.as_deref(), args.other.as_deref()];
     let least = usize::from(args.one.is_some());
-    let words = context.words(Noun::Place, (least, 2), &nouns, &args.about)?;
+    let words = context.words(Noun::Place, least..=2, &nouns, &args.about)?;
     let noun = |n: usize| words.nouns.get(n).copied().unwrap_or("HEAD");
     let Opened { archive, session } = context.look(words.session)?;
     let other = match &args.with {
@@ -178,7 +178,7 @@ fn show(
             writeln!(context.output, "{}", styles.paint(Label::Dim, &renewed))?;
         }
         Difference::Changed(one, other) => {
-            diff::changed(&mut context.output, (one, other), manner)?;
+            diff::changed(&mut context.output, one, other, manner)?;
         }
     }
     Ok(())

@@ -120,11 +120,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let all = Line::new("import").to("without a path, `import` imports every agent's sessions");
         return Err(error.hinted(all));
     }
+    let left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
     if args.dry_run {
-        let left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
-        return list(context, (&paths, &attach), left_out);
+        return list(context, &paths, &attach, left_out);
     }
-    let (left_out, files) = take_in(context, (&paths, &attach), args.verbose)?;
+    let (left_out, files) = take_in(context, &paths, &attach, left_out)?;
     left_out.conclude(&mut context.output, files)
 }
 
@@ -204,10 +204,10 @@ fn tell_bundled(context: &mut Context, one: &Brought, args: &Args) -> Result<(),
 /// what was left out, and the number of session files.
 pub(super) fn take_in(
     context: &mut Context,
-    (paths, attach): (&[PathBuf], &[PathBuf]),
-    verbose: bool,
+    paths: &[PathBuf],
+    attach: &[PathBuf],
+    mut left_out: LeftOut,
 ) -> Result<(LeftOut, u64), CommandError> {
-    let mut left_out = LeftOut { verbose, ..LeftOut::default() };
     let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
@@ -236,7 +236,7 @@ pub(super) fn take_in(
         let notices: Vec<Notice> = imported.notices.iter().filter(is_told).cloned().collect();
         context.tell(&notices);
         if !context.answer(imported)? {
-            tell(context, imported, verbose)?;
+            tell(context, imported, left_out.verbose)?;
         }
     }
     if summary.files == 0 && summary.gone == 0 && !context.json {
@@ -255,7 +255,8 @@ pub(super) fn take_in(
 
 fn list(
     context: &mut Context,
-    (paths, attach): (&[PathBuf], &[PathBuf]),
+    paths: &[PathBuf],
+    attach: &[PathBuf],
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
     let archive = context.open_preview()?;

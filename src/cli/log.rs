@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         };
         return checkpoints::list(context, wanted, shown.count.unwrap_or(0));
     }
-    let words = context.words(Noun::Passage, (0, 1), &[passage.as_deref()], about)?;
+    let words = context.words(Noun::Passage, 0..=1, &[passage.as_deref()], about)?;
     let passage = words.nouns.first().copied();
     if passage.is_some() && (*follow || at.is_some() || branch.is_some()) {
         let error = anyhow!("a place cannot be combined with --follow, --at or --branch");

@@ -174,7 +174,8 @@ pub(crate) fn explain_misuse(
     let name = verb.join(" ");
     if answer.kind() == ErrorKind::InvalidSubcommand {
         let within = all.find_subcommand(&name).map(|group| (name.as_str(), group));
-        return unknown_command(env, within.unwrap_or(("", all)), &unknown);
+        let (name, group) = within.unwrap_or(("", all));
+        return unknown_command(env, name, group, &unknown);
     }
     let is_missing = matches!(
         answer.kind(),
@@ -255,7 +256,7 @@ pub(crate) fn is_known(all: &clap::Command, word: &str) -> bool {
 }
 
 /// Returns the error of a word that is no command, of the program or of one of its groups.
-fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str) -> CommandError {
+fn unknown_command(env: &Env, name: &str, group: &clap::Command, word: &str) -> CommandError {
     if !name.is_empty() {
         let error =
             anyhow!("{name} has no command {word:?}; its commands are {}", names(group).join(", "));

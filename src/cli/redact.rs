@@ -88,7 +88,7 @@ impl Consent {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let place = match args.entry.as_deref() {
         Some(entry) => {
-            let words = context.words(Noun::Place, (1, 1), &[Some(entry)], &args.about)?;
+            let words = context.words(Noun::Place, 1..=1, &[Some(entry)], &args.about)?;
             Some((words.session, words.nouns.first().copied()))
         }
         None => args.about.wanted()?.map(|session| (Some(session), None)),

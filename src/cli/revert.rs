@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(Context::no_place());
     }
     let least = usize::from(!may_pick);
-    let words = context.words(Noun::Place, (least, 1), &[args.place.as_deref()], &args.about)?;
+    let words = context.words(Noun::Place, least..=1, &[args.place.as_deref()], &args.about)?;
     let side = if args.keep { Side::After } else { Side::Before };
     let wanted = match words.nouns.first() {
         Some(place) => (*place).to_owned(),

@@ -87,7 +87,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let words = "still calls undertext through a line that was edited: remove that line from";
         context.output.warn(&format!("{agent} {words} {path} by hand"));
     }
-    let installed = !args.off || is_left;
+    let report = |change| SetUp {
+        agent: place.format.name(),
+        path: &place.path,
+        installed: !args.off || is_left,
+        change,
+    };
     if !change.is_change() {
         let words = match (args.off, is_left) {
             (true, true) => String::new(),
@@ -97,7 +102,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 None => format!("{agent} already calls undertext: {path}"),
             },
         };
-        return conclude(context, &place, args, (installed, SettingUp::Needless), &words);
+        return conclude(context, args, &report(SettingUp::Needless), &words);
     }
     show(context, &path, &change)?;
     if let Some(copy) = &change.copy {
@@ -106,11 +111,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if args.dry_run {
         context.output.note("Nothing was changed");
-        return conclude(context, &place, args, (installed, SettingUp::Planned), "");
+        return conclude(context, args, &report(SettingUp::Planned), "");
     }
     if !args.yes && !agreed(context, &path)? {
         context.output.note("Nothing was changed");
-        conclude(context, &place, args, (installed, SettingUp::Declined), "")?;
+        conclude(context, args, &report(SettingUp::Declined), "")?;
         if !context.env.terminal.stdin || context.json {
             let line = Line::new("setup").with(place.format.name());
             let line = if args.off { line.flag("off") } else { line };
@@ -131,7 +136,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(field) => silenced(agent, field),
         None => format!("{agent} {does} from its next start on"),
     };
-    conclude(context, &place, args, (installed, SettingUp::Made), &words)
+    conclude(context, args, &report(SettingUp::Made), &words)
 }
 
 /// Returns what is said of a call that is there, and that a field keeps from being made.
@@ -163,21 +168,18 @@ fn show(context: &mut Context, path: &str, change: &Setup) -> Result<(), Command
 
 fn conclude(
     context: &mut Context,
-    place: &HookFile,
     args: &Args,
-    (installed, change): (bool, SettingUp),
+    report: &SetUp<'_>,
     words: &str,
 ) -> Result<Exit, CommandError> {
-    let (agent, path) = (place.format.name(), place.path.as_path());
-    let report = SetUp { agent, path, installed, change };
-    let exit = if args.off && installed { Exit::No } else { Exit::Yes };
-    if context.answer(&report)? {
+    let exit = if args.off && report.installed { Exit::No } else { Exit::Yes };
+    if context.answer(report)? {
         return Ok(exit);
     }
     if !words.is_empty() {
         context.say(words)?;
     }
-    if change == SettingUp::Made && !args.off {
+    if report.change == SettingUp::Made && !args.off {
         if let Some(queue) = hook::queue(context) {
             let log = context.env.homely(&queue.log_path());
             context.output.note(&format!("{log} lists what was imported and what was skipped"));

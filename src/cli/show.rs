@@ -125,7 +125,7 @@ impl Lines {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let words = context.words(Noun::Place, (1, 1), &[Some(&args.entry)], &args.about)?;
+    let words = context.words(Noun::Place, 1..=1, &[Some(&args.entry)], &args.about)?;
     let opened = context.look(words.session)?;
     let Opened { archive, session } = &opened;
     let wanted = words.nouns.first().copied().unwrap_or_default();

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let words = context.words(Noun::Branch, (1, 1), &[Some(&args.name)], &args.about)?;
+    let words = context.words(Noun::Branch, 1..=1, &[Some(&args.name)], &args.about)?;
     let name = words.nouns.first().copied().unwrap_or_default();
     if args.delay.later {
         let manner = args.moving.manner(context);

@@ -67,7 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.tell_folder(folder);
     }
     if !folders.is_empty() {
-        let (left_out, _) = import::take_in(context, (&paths, &paths), false)?;
+        let (left_out, _) = import::take_in(context, &paths, &paths, import::LeftOut::default())?;
         left_out.count(&mut context.output);
     }
     context.begin_watching(&paths, &watch)?;

@@ -12,6 +12,7 @@
 //! path never for a place.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 
 use anyhow::anyhow;
 use undertext::report::{Hint, Line};
@@ -60,7 +61,7 @@ impl About {
         second: Option<&'w OsStr>,
     ) -> Option<(Option<&'w OsStr>, Option<&'w OsStr>)> {
         let is_name = first.to_str().is_some_and(verbs::is_branch_name);
-        let mut is_session = || context.fits(Noun::Place, &(Vec::new(), Some(first)));
+        let mut is_session = || context.is_session(Noun::Place, first);
         let is_alone = self.named.as_deref().is_none_or(|named| named == first);
         (is_alone && !is_name && is_session()).then_some((second, self.session.as_deref()))
     }
@@ -130,8 +131,11 @@ impl Noun {
     }
 }
 
-/// A way to read words: the nouns, and the session.
-type Reading<'w> = (Vec<&'w OsStr>, Option<&'w OsStr>);
+/// A way to read words.
+struct Reading<'w> {
+    nouns: Vec<&'w OsStr>,
+    session: Option<&'w OsStr>,
+}
 
 /// The words of a command: what they name in a session, and the session.
 #[derive(Debug)]
@@ -141,11 +145,11 @@ pub(crate) struct Words<'w> {
 }
 
 impl Context {
-    /// Tells the words of a command apart, of which `least` to `most` are nouns.
+    /// Tells the words of a command apart; `count` is how many nouns it takes.
     pub(crate) fn words<'w>(
         &mut self,
         noun: Noun,
-        (least, most): (usize, usize),
+        count: RangeInclusive<usize>,
         nouns: &[Option<&'w OsStr>],
         about: &'w About,
     ) -> Result<Words<'w>, CommandError> {
@@ -166,43 +170,45 @@ impl Context {
         };
         let split = |n: usize| match words.as_slice() {
             // The session is the last word, or the first, or none of them.
-            [nouns @ .., last] if n == 1 => Some((nouns.to_vec(), Some(*last))),
+            [nouns @ .., last] if n == 1 => {
+                Some(Reading { nouns: nouns.to_vec(), session: Some(*last) })
+            }
             // A number that comes first is a place.
             [first, nouns @ ..] if n == 2 && !nouns.is_empty() && !is_number(first) => {
-                Some((nouns.to_vec(), Some(*first)))
+                Some(Reading { nouns: nouns.to_vec(), session: Some(*first) })
             }
-            _ if n == 0 => Some((words.clone(), None)),
+            _ if n == 0 => Some(Reading { nouns: words.clone(), session: None }),
             _ => None,
         };
-        let readings = (0..3).filter_map(split).filter(|(nouns, session)| {
-            (least..=most).contains(&nouns.len())
-                && !session.is_some_and(is_place)
-                && nouns.iter().all(|word| noun.may_be(word))
+        let readings = (0..3).filter_map(split).filter(|it| {
+            count.contains(&it.nouns.len())
+                && !it.session.is_some_and(is_place)
+                && it.nouns.iter().all(|word| noun.may_be(word))
         });
         let mut readings: Vec<Reading<'_>> = readings.collect();
         if let Some(named) = named {
             // With -s, no other word is a session, unless it is the same again.
-            readings.retain(|(_, session)| session.is_none_or(|session| session == named));
-            readings.sort_by_key(|(_, session)| session.is_none());
+            readings.retain(|it| it.session.is_none_or(|session| session == named));
+            readings.sort_by_key(|it| it.session.is_none());
             readings.truncate(1);
-            for (_, session) in &mut readings {
-                *session = Some(named);
+            for reading in &mut readings {
+                reading.session = Some(named);
             }
             if readings.is_empty() {
                 let word = words.last().copied().unwrap_or_default();
                 return Err(two_sessions(word, named));
             }
-        } else if let ([word], 1) = (words.as_slice(), least) {
+        } else if let ([word], 1) = (words.as_slice(), *count.start()) {
             self.refuse_session_alone(noun, word)?;
         }
         if readings.len() > 1 {
             let fits = readings.iter().position(|reading| self.fits(noun, reading));
             readings.rotate_left(fits.unwrap_or_default());
         }
-        let Some((nouns, session)) = readings.into_iter().next() else {
+        let Some(Reading { nouns, session }) = readings.into_iter().next() else {
             let words: Vec<_> = words.iter().map(|word| word.display().to_string()).collect();
             let words = words.join(" ");
-            let (verb, most) = (&self.verb, noun.counted(most));
+            let (verb, most) = (&self.verb, noun.counted(*count.end()));
             let error =
                 anyhow!("{verb} takes {most} and a session, but none of {words:?} is a session");
             let help = Line::new(self.verb.as_str()).flag("help").to("see the help");
@@ -214,10 +220,13 @@ impl Context {
 
     /// Refuses a session where a place is wanted.
     fn refuse_session_alone(&mut self, noun: Noun, word: &OsStr) -> Result<(), CommandError> {
-        if is_place_only(word) || is_number(word) || self.fits(noun, &(vec![word], None)) {
+        if is_place_only(word)
+            || is_number(word)
+            || self.fits(noun, &Reading { nouns: vec![word], session: None })
+        {
             return Ok(());
         }
-        let is_session = self.fits(noun, &(Vec::new(), Some(word)));
+        let is_session = self.is_session(noun, word);
         let error = || {
             let list = match noun {
                 Noun::Branch => Line::new("branch"),
@@ -231,18 +240,22 @@ impl Context {
         if is_session { Err(error()) } else { Ok(()) }
     }
 
+    fn is_session(&mut self, noun: Noun, word: &OsStr) -> bool {
+        self.fits(noun, &Reading { nouns: Vec::new(), session: Some(word) })
+    }
+
     /// Returns whether a reading names a session that is there, and what is in it.
-    fn fits(&mut self, noun: Noun, (nouns, session): &Reading<'_>) -> bool {
-        let found = match self.file(*session) {
+    fn fits(&mut self, noun: Noun, reading: &Reading<'_>) -> bool {
+        let found = match self.file(reading.session) {
             Some(path) => self.peek(&path).ok(),
             None => self.open_reader().ok().and_then(|archive| {
-                let session = self.lookup(&archive, *session).ok()?;
+                let session = self.lookup(&archive, reading.session).ok()?;
                 Some(Opened { archive, session })
             }),
         };
         found.is_some_and(|opened| {
             let is_noun = |word: &&OsStr| word.to_str().is_some_and(|it| noun.is_in(&opened, it));
-            nouns.iter().all(is_noun)
+            reading.nouns.iter().all(is_noun)
         })
     }
 

@@ -12,16 +12,12 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Act, Change, Item, Step,
-    history::{self, Limits},
+    Act, Change, Item, Step, history,
     item::put_in,
-    measure::Measure,
-    pairing::{self, Repaired},
-    prepare::{Prepared, count},
+    pairing::Repaired,
+    prepare::{Plan, Prepared, count},
     results::{self, Cutting},
     sanitize::split,
-    shape::Shape,
-    tokens::Counting,
 };
 use crate::model::{Block, Message, Role};
 
@@ -41,8 +37,7 @@ pub struct Missing {
 pub fn as_sent(
     items: Vec<Item>,
     missing: Option<Missing>,
-    limits: &Limits,
-    (counting, measure): (Counting, Measure),
+    plan: &Plan,
     cutting: Option<&Cutting<'_>>,
 ) -> Prepared {
     let mut changes = Vec::new();
@@ -51,10 +46,8 @@ pub fn as_sent(
     if let Some(cutting) = cutting {
         results::cut(&mut items, cutting, &mut changes);
     }
-    count(&mut items, counting);
-    let each = counting.message(&pairing::missing());
-    let (items, limited) =
-        history::limit(items, limits, measure, (Shape::Messages, each), &mut changes);
+    count(&mut items, plan.counting);
+    let (items, limited) = history::limit(items, plan, &mut changes);
     let mut repaired = Repaired::default();
     let mut items = match missing {
         None => items,
@@ -64,7 +57,7 @@ pub fn as_sent(
     if let Some(cutting) = cutting {
         results::fit(&mut items, cutting, &mut changes);
     }
-    count(&mut items, counting);
+    count(&mut items, plan.counting);
     Prepared { items, changes, limited, repaired }
 }
 
@@ -131,7 +124,10 @@ fn anywhere(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::EntryNumber;
+    use crate::{
+        context::{Shape, history::Limits, measure::Measure, sanitize::Hygiene, tokens::Counting},
+        model::EntryNumber,
+    };
 
     /// Makes messages of words: `+a` is a call, `=a` a result, `s` the system's, anything else the user's.
     fn sent(said: &str, is_by_turn: impl Into<Option<bool>>) -> String {
@@ -151,13 +147,10 @@ mod tests {
         let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
         let missing = |is_by_turn| Missing { words: "none", is_error: true, is_by_turn };
         let missing = is_by_turn.into().map(missing);
-        let made = as_sent(
-            items,
-            missing,
-            &Limits::default(),
-            (Counting::Estimate, Measure::default()),
-            None,
-        );
+        let hygiene = Hygiene { shape: Shape::Agent, images: true, maker: None, no_model: None };
+        let (limits, counting) = (Limits::default(), Counting::Estimate);
+        let plan = Plan { hygiene, limits, counting, measure: Measure::default(), in_place: None };
+        let made = as_sent(items, missing, &plan, None);
         let shown = |item: &Item| match item.message().blocks.as_slice() {
             [Block::Call { id, .. }] => format!("+{id}"),
             [Block::Result { id, error: false, .. }] => format!("={id}"),

@@ -30,13 +30,16 @@ const FAILED: &str = "No summary could be written: ";
 /// The words behind the first number of the statistics.
 const NOT_SHOWN: &str = " messages are not shown: ";
 
-/// How many requests are quoted, and how many characters of each.
-const REQUESTS: (usize, usize) = (5, 1_000);
+/// How many requests are quoted.
+const REQUESTS: usize = 5;
+
+/// How many characters of each.
+const REQUEST: usize = 1_000;
 
 /// The same for the fallback.
-const FALLBACK: (usize, usize) = (5, 200);
+const FALLBACK: usize = 200;
 
-/// The same for the requests before these.
+/// How many requests before these, and how many characters of each.
 const OLDER: (usize, usize) = (10, 120);
 
 /// How many characters of the model's last words.
@@ -61,7 +64,7 @@ pub fn extract(
 ) -> String {
     let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
     let before = Before::of(earlier);
-    let requests = Requests::of(pieces, &before, REQUESTS);
+    let requests = Requests::of(pieces, &before, REQUEST);
     let sections = [
         Some((STATISTICS, statistics(&messages, before.messages))),
         section(FIRST, &requests.first),
@@ -218,12 +221,12 @@ struct Requests {
 }
 
 impl Requests {
-    fn of(pieces: &[&Piece<'_>], before: &Before, (n, most): (usize, usize)) -> Self {
+    fn of(pieces: &[&Piece<'_>], before: &Before, most: usize) -> Self {
         let said = pieces.iter().filter(|piece| piece.is_request).map(|piece| piece.message.text());
         let said: Vec<String> =
             said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
         let line = |text: &str, most| format!("- {}", quoted(&prompt::clip(text, most)));
-        let newest = said.len().saturating_sub(n);
+        let newest = said.len().saturating_sub(REQUESTS);
         let (older, last) = said.split_at(newest);
         // The first request is not said again among the others.
         let first = before.first.clone().or_else(|| older.first().cloned());

@@ -18,8 +18,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     context::{
         Act, Change, Item, Shape, Step,
-        measure::Measure,
-        pairing::{Slot, each_slot},
+        pairing::{self, Slot, each_slot},
+        prepare::Plan,
         tokens,
         turns::{Side, side},
     },
@@ -181,15 +181,10 @@ impl Limits {
 
 /// Leaves out the oldest turns until the rest is within the limits.
 ///
-/// Items are counted, and `measure` tells how many tokens their counts stand for; `missing` is the size of a message put in for a missing one. The results of pair repair and
-/// merging are counted too, so that they need not be limited again.
-pub fn limit(
-    mut items: Vec<Item>,
-    limits: &Limits,
-    measure: Measure,
-    (shape, missing): (Shape, u64),
-    changes: &mut Vec<Change>,
-) -> (Vec<Item>, Limited) {
+/// Items are counted. The results of pair repair and merging are counted too, so that they need not be limited again.
+pub fn limit(mut items: Vec<Item>, plan: &Plan, changes: &mut Vec<Change>) -> (Vec<Item>, Limited) {
+    let Plan { ref limits, counting, measure, .. } = *plan;
+    let (shape, missing) = (plan.shape(), counting.message(&pairing::missing()));
     unite(&mut items);
     let asked = items.iter().filter(|item| item.begins_turn).count();
     if items.is_empty() || *limits == Limits::default() {
@@ -412,7 +407,11 @@ const BOOTSTRAP: u64 = 32;
 mod tests {
     use super::*;
     use crate::{
-        context::measure::{Figure, Scale},
+        context::{
+            measure::{Figure, Measure, Scale},
+            sanitize::Hygiene,
+            tokens::Counting,
+        },
         model::{Block, EntryNumber, Message},
     };
 
@@ -437,11 +436,17 @@ mod tests {
         items
     }
 
+    fn plan(limits: Limits) -> Plan {
+        let hygiene =
+            Hygiene { shape: Shape::Anthropic, images: true, maker: None, no_model: None };
+        let (counting, measure) = (Counting::Estimate, Measure::default());
+        Plan { hygiene, limits, counting, measure, in_place: None }
+    }
+
     #[track_caller]
     fn check(items: Vec<Item>, limits: Limits, expected: &[u64], exceeds: bool) -> Vec<Change> {
         let mut changes = Vec::new();
-        let (kept, limited) =
-            limit(items, &limits, Measure::default(), (Shape::Anthropic, 20), &mut changes);
+        let (kept, limited) = limit(items, &plan(limits), &mut changes);
         let kept: Vec<EntryNumber> = kept.iter().filter_map(Item::entry).collect();
         assert_eq!(kept, expected);
         assert_eq!(limited.exceeds, exceeds);
@@ -467,14 +472,7 @@ mod tests {
         for items in [Vec::new(), turns(0), turns(3), turns(3).split_off(2), parted] {
             let under = |messages| {
                 let (limits, mut changes) = (Limits { messages, ..Limits::default() }, Vec::new());
-                let made = limit(
-                    items.clone(),
-                    &limits,
-                    Measure::default(),
-                    (Shape::Anthropic, 20),
-                    &mut changes,
-                );
-                (made, changes)
+                (limit(items.clone(), &plan(limits), &mut changes), changes)
             };
             assert_eq!(under(None), under(Some(usize::MAX)));
         }
@@ -498,10 +496,9 @@ mod tests {
         let scale = Some(Scale::of(figure(100, 250), figure(200, 450)));
         let measure = Measure { scale, beside: 10, ..Measure::default() };
         let kept = |tokens| {
-            let (limits, mut changes) =
-                (Limits { tokens: Some(tokens), ..Limits::default() }, Vec::new());
-            let way = (Shape::Anthropic, 20);
-            limit(turns(3), &limits, measure, way, &mut changes).1.kept
+            let limits = Limits { tokens: Some(tokens), ..Limits::default() };
+            let plan = Plan { measure, ..plan(limits) };
+            limit(turns(3), &plan, &mut Vec::new()).1.kept
         };
         // 72 estimated ones, 10 beside them, two for each, and a base of 50.
         assert_eq!((kept(214), kept(213)), (3, 2));
@@ -546,8 +543,7 @@ mod tests {
             assert_eq!(changes.len(), 2, "{limits:?}");
         }
         let all = Limits { turns: Some(9), ..Limits::default() };
-        let (_, limited) =
-            limit(items, &all, Measure::default(), (Shape::Anthropic, 20), &mut Vec::new());
+        let (_, limited) = limit(items, &plan(all), &mut Vec::new());
         assert_eq!((limited.turns, limited.kept), (2, 2));
     }
 

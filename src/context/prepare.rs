@@ -48,6 +48,13 @@ pub struct Prepared {
     pub repaired: Repaired,
 }
 
+impl Plan {
+    /// Returns the interface that the messages are for, as they are said to be sent.
+    pub(super) fn shape(&self) -> Shape {
+        if self.hygiene.shape == Shape::Agent { Shape::Messages } else { self.hygiene.shape }
+    }
+}
+
 impl Prepared {
     /// Returns how many tokens the request takes: none if there is no message, because then there is no request.
     pub fn tokens(&self) -> u64 {
@@ -60,9 +67,8 @@ impl Prepared {
 
 /// Makes a request of messages.
 pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
-    let Plan { hygiene, limits, counting, measure, in_place } = *plan;
+    let Plan { hygiene, counting, in_place, .. } = *plan;
     let is_agents = hygiene.shape == Shape::Agent;
-    let shape = if is_agents { Shape::Messages } else { hygiene.shape };
     let mut changes = Vec::new();
     let (items, left) = match in_place {
         Some(_) if is_agents => in_place::keep(items, &mut changes),
@@ -75,8 +81,7 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
         results::cut(&mut items, cutting, &mut changes);
     }
     count(&mut items, counting);
-    let missing = counting.message(&pairing::missing());
-    let (items, limited) = history::limit(items, &limits, measure, (shape, missing), &mut changes);
+    let (items, limited) = history::limit(items, plan, &mut changes);
     let order = is_agents.then(|| {
         let results = items.iter().enumerate().filter(|(_, item)| item.role() == Role::Tool);
         results.filter_map(|(at, item)| Some((item.entry()?, at))).collect()
@@ -93,7 +98,7 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     if let Some(cutting) = cutting {
         results::fit(&mut items, cutting, &mut changes);
     }
-    let mut items = turns::validate(items, shape, &mut changes);
+    let mut items = turns::validate(items, plan.shape(), &mut changes);
     // Pair repair can take out the answer between two requests.
     history::unite(&mut items);
     count(&mut items, counting);

@@ -236,7 +236,7 @@ impl Hygiene {
                 None
             }
             Block::Call { id, name, input, signature } => {
-                self.call((id, name, input, signature), notes)
+                self.call(id, name, input, signature, notes)
             }
             Block::Image(image) if role == Role::User => Some(self.image(image, notes)),
             Block::Image(_) => {
@@ -282,7 +282,10 @@ impl Hygiene {
 
     fn call(
         self,
-        (id, name, input, signature): (String, String, String, Option<String>),
+        id: String,
+        name: String,
+        input: String,
+        signature: Option<String>,
         notes: &mut Notes<'_>,
     ) -> Option<Block> {
         if id.is_empty() || name.is_empty() {

@@ -19,7 +19,7 @@
 
 use std::fmt;
 
-use super::OperationNumber;
+use super::{OperationNumber, SessionName};
 
 const fn domain(name: &str) -> [u8; 32] {
     let mut key = [0; 32];
@@ -186,10 +186,11 @@ impl OperationId {
     pub(crate) fn of(
         before: Option<OperationId>,
         store: StoreId,
-        (format, id): (&str, &str),
+        session: &SessionName,
         n: OperationNumber,
         record: &[u8],
     ) -> Self {
+        let SessionName { format, id } = session;
         let mut input = Vec::with_capacity(128 + id.len() + record.len());
         input.extend_from_slice(before.unwrap_or_default().as_bytes());
         input.extend_from_slice(store.as_bytes());

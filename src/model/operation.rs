@@ -56,26 +56,20 @@ tagged!(Operation {
 });
 
 impl Operation {
-    /// Puts the next operation of a chain together; `first` is the number of the first entry it adds, or would.
+    /// Makes the record and the hash of an operation that says all but what its bulk is.
     pub fn seal(
-        (store, session): (StoreId, &SessionName),
+        self,
         before: Option<OperationId>,
-        (n, at, first): (OperationNumber, Timestamp, EntryNumber),
-        command: Command,
-        facts: Facts,
+        store: StoreId,
+        session: &SessionName,
         bulk: &Bulk,
     ) -> Self {
         let mut operation = Self {
-            n,
-            at,
-            command,
-            first,
             entries: Named::entries(&bulk.entries),
             runs: Named::runs(&bulk.runs),
             checkpoints: Named::checkpoints(&bulk.checkpoints),
             origins: Named::origins(&bulk.origins),
-            facts,
-            ..Self::default()
+            ..self
         };
         operation.record = operation.to_bytes();
         operation.hash = operation.hash_after(before, store, session);
@@ -107,7 +101,7 @@ impl Operation {
         store: StoreId,
         session: &SessionName,
     ) -> OperationId {
-        OperationId::of(before, store, (&session.format, &session.id), self.n, &self.record)
+        OperationId::of(before, store, session, self.n, &self.record)
     }
 
     /// Returns whether these are the facts that its record names; if unfinished lines were taken out of its runs, these have
@@ -215,14 +209,15 @@ mod tests {
             Facts { moves: vec![Move { branch: branch.clone(), from, to }], ..Facts::default() };
         let command = Command::Append { branch, limit: None, events: None };
         let before = Some(OperationId::new([9; 32]));
-        Operation::seal(
-            (STORE, &session()),
-            before,
-            (OperationNumber::new(2), Timestamp(1_700_000_000_000), EntryNumber::new(3)),
+        let operation = Operation {
+            n: OperationNumber::new(2),
+            at: Timestamp(1_700_000_000_000),
+            first: EntryNumber::new(3),
             command,
             facts,
-            &bulk,
-        )
+            ..Operation::default()
+        };
+        operation.seal(before, STORE, &session(), &bulk)
     }
 
     /// Returns a fact of every kind that is in a record.
@@ -351,15 +346,15 @@ mod tests {
             files: Some(Text::Own("[]".into())),
             losses: None,
         };
-        let operation = Operation::seal(
-            (STORE, &session()),
-            None,
-            (OperationNumber::FIRST, Timestamp(-1), EntryNumber::new(3)),
+        let operation = Operation {
+            n: OperationNumber::FIRST,
+            at: Timestamp(-1),
+            first: EntryNumber::new(3),
             command,
-            every_fact(),
-            &bulk,
-        );
-        (operation, bulk)
+            facts: every_fact(),
+            ..Operation::default()
+        };
+        (operation.seal(None, STORE, &session(), &bulk), bulk)
     }
 
     /// Returns bytes as rows of hexadecimal digits.
@@ -490,17 +485,9 @@ mod tests {
     #[test]
     fn a_kind_that_does_not_occur_takes_no_room() {
         let command = Command::Clear { left: None };
-        let facts = Facts::default();
-        let bulk = Bulk::default();
-        let key = (STORE, &session());
-        let clear = Operation::seal(
-            key,
-            None,
-            (OperationNumber::FIRST, Timestamp(0), EntryNumber::FIRST),
-            command,
-            facts,
-            &bulk,
-        );
+        let (n, first) = (OperationNumber::FIRST, EntryNumber::FIRST);
+        let clear = Operation { n, first, command, ..Operation::default() };
+        let clear = clear.seal(None, STORE, &session(), &Bulk::default());
         // The command, which has no fields, and the number of the first entry.
         assert_eq!(clear.record, [2, 2, 7, 0, 3, 1, 1]);
     }

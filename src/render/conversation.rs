@@ -320,13 +320,13 @@ impl<'a> Teller<'a> {
             message.parts().map(move |block| (is_shown, block))
         });
         for (nth, (_, block)) in blocks.enumerate().filter(|(_, (is_shown, _))| *is_shown) {
-            self.block(line, (nth, block))?;
+            self.block(line, nth, block)?;
         }
         Ok(())
     }
 
     /// Writes a block of an entry, given its number among them.
-    fn block(&mut self, line: &Line, (nth, block): (usize, &Block)) -> io::Result<()> {
+    fn block(&mut self, line: &Line, nth: usize, block: &Block) -> io::Result<()> {
         let (indent, every) = (self.indent, self.manner.every || self.manner.full);
         match block {
             Block::Text(text) => {
@@ -338,7 +338,7 @@ impl<'a> Teller<'a> {
                     _ => WORDS,
                 };
                 let text = if every { text.into() } else { harness::unwrap(text) };
-                self.text(line, &text, (Label::Plain, indent), room)
+                self.text(line, &text, Label::Plain, indent, room)
             }
             Block::Thinking(thinking) => self.thinking(line, thinking),
             Block::Call { name, input, .. } => {
@@ -376,7 +376,7 @@ impl<'a> Teller<'a> {
             0 => Ok(()),
             _ if self.manner.full => {
                 self.rows(Label::Dim, indent, "thinking:")?;
-                self.text(line, text, (Label::Dim, indent + 2), WORDS)
+                self.text(line, text, Label::Dim, indent + 2, WORDS)
             }
             1 => self.row(Label::Dim, indent, &format!("thinking: {text}")),
             n => {
@@ -448,7 +448,7 @@ impl<'a> Teller<'a> {
             self.rows(Label::Error, deep, failed)?;
         }
         if room.rows > 0 || self.manner.full {
-            self.text(line, text, (Label::Dim, deep), room)?;
+            self.text(line, text, Label::Dim, deep, room)?;
         }
         for block in blocks {
             if let Block::Image(found) = block {
@@ -471,7 +471,8 @@ impl<'a> Teller<'a> {
         &mut self,
         line: &Line,
         text: &str,
-        (label, indent): (Label, usize),
+        label: Label,
+        indent: usize,
         room: Room,
     ) -> io::Result<()> {
         let text = text.trim_matches('\n').trim_end();

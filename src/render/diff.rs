@@ -32,7 +32,7 @@ pub(crate) fn entry(
     side: Side,
     manner: Manner<'_>,
 ) -> io::Result<()> {
-    let mark = match side {
+    let (label, mark) = match side {
         Side::One => (Label::Removed, '-'),
         Side::Other => (Label::Added, '+'),
     };
@@ -40,13 +40,17 @@ pub(crate) fn entry(
     let plain = Manner { styles: Styles::new(false), ..manner };
     let mut shown = Vec::new();
     conversation::write(&mut shown, std::slice::from_ref(line), &BTreeMap::new(), plain)?;
-    marked(out, manner.styles, mark, &String::from_utf8_lossy(&shown))
+    for line in String::from_utf8_lossy(&shown).lines() {
+        writeln!(out, "{}", manner.styles.paint(label, &format!("{mark}{}", safe::text(line))))?;
+    }
+    Ok(())
 }
 
 /// Writes an entry that says something else on each side.
 pub(crate) fn changed(
     out: &mut dyn Write,
-    (one, other): (&Line, &Line),
+    one: &Line,
+    other: &Line,
     manner: Manner<'_>,
 ) -> io::Result<()> {
     let styles = manner.styles;
@@ -71,19 +75,6 @@ pub(crate) fn changed(
     if left > 0 {
         let more = format!("… {left} more lines: --full");
         writeln!(out, "{}", styles.paint(Label::Hint, &more))?;
-    }
-    Ok(())
-}
-
-/// Writes the lines of a text, each behind a mark.
-fn marked(
-    out: &mut dyn Write,
-    styles: Styles,
-    (label, mark): (Label, char),
-    text: &str,
-) -> io::Result<()> {
-    for line in text.lines() {
-        writeln!(out, "{}", styles.paint(label, &format!("{mark}{}", safe::text(line))))?;
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ impl<'a> Document<'a> {
             });
             for (nth, (_, block)) in blocks.enumerate().filter(|(_, (is_shown, _))| *is_shown) {
                 let mut room = Vec::new();
-                part(&mut room, front, line, (nth, block), answers)?;
+                part(&mut room, front, line, block, answers.of(line, nth))?;
                 self.write_masked(out, &room)?;
             }
         }
@@ -131,8 +131,8 @@ fn part(
     out: &mut dyn Write,
     front: Front<'_>,
     line: &Line,
-    (nth, block): (usize, &Block),
-    answers: &Answers<'_>,
+    block: &Block,
+    answer: Option<(&Line, &Block)>,
 ) -> io::Result<()> {
     match block {
         Block::Text(text) if text.trim().is_empty() => Ok(()),
@@ -157,7 +157,7 @@ fn part(
             if !body.is_empty() {
                 writeln!(out, "\n{}", fenced(language, &body.join("\n")))?;
             }
-            match answers.of(line, nth) {
+            match answer {
                 Some((line, answer)) => result(out, line, answer),
                 None => Ok(()),
             }

@@ -97,12 +97,13 @@ impl Seeker {
         }
     }
 
-    /// Looks through the entries with these numbers, and returns those that are damaged. What has no time counts as said at the
-    /// one that is given.
+    /// Looks through the entries with these numbers, and returns those that are damaged. What has no time counts as said at
+    /// `undated`.
     pub(crate) fn scan(
         &self,
         store: &dyn Store,
-        (session, undated): (&Session, Option<Timestamp>),
+        session: &Session,
+        undated: Option<Timestamp>,
         range: Range<EntryNumber>,
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
@@ -118,7 +119,8 @@ impl Seeker {
     pub(crate) fn try_each(
         &self,
         store: &dyn Store,
-        (session, undated): (&Session, Option<Timestamp>),
+        session: &Session,
+        undated: Option<Timestamp>,
         entries: &[EntryNumber],
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {

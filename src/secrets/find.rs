@@ -8,10 +8,7 @@ use std::{
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 
-use super::{
-    rule::{Reach, Rule},
-    rules::Rules,
-};
+use super::{rule::Reach, rules::Rules};
 use crate::{
     cover::{LEVELS, SHORTEST, unescaped},
     json::Raw,
@@ -76,9 +73,7 @@ impl Rules {
         for hit in keywords.find_overlapping_iter(bytes) {
             let called = self.called.get(hit.pattern().as_usize()).into_iter().flatten();
             for &n in called {
-                if let Some(rule) = self.all.get(n) {
-                    self.try_rule((n, rule), bytes, hit.range(), is_record, see)?;
-                }
+                self.try_rule(n, bytes, hit.range(), is_record, see)?;
             }
         }
         ControlFlow::Continue(())
@@ -87,13 +82,14 @@ impl Rules {
     /// Tries a rule where one of its keywords is.
     fn try_rule(
         &self,
-        (n, rule): (usize, &Rule),
+        n: usize,
         bytes: &[u8],
         keyword: Range<usize>,
         is_record: bool,
         see: &mut See<'_>,
     ) -> ControlFlow<()> {
-        let Some(compiled) = rule.compiled() else { return ControlFlow::Continue(()) };
+        let found = self.all.get(n).and_then(|rule| Some((rule, rule.compiled()?)));
+        let Some((rule, compiled)) = found else { return ControlFlow::Continue(()) };
         let (before, mut behind) = match compiled.reach {
             Reach::From(longest) => {
                 let most = if rule.long { MOST } else { BEHIND };

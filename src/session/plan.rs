@@ -224,9 +224,7 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
-    use crate::model::{
-        Bulk, EntryNumber, Facts, GenerationNumber, Move, SessionName, StoreId, Timestamp,
-    };
+    use crate::model::{EntryNumber, Facts, GenerationNumber, Move};
 
     fn at(head: u64) -> Position {
         Position {
@@ -253,14 +251,8 @@ mod tests {
         };
         let facts = Facts { moves: moves.iter().map(step).collect(), ..Facts::default() };
         let command = Command::Hide { hidden: true, branch: None };
-        let sealed = Operation::seal(
-            (StoreId::default(), &SessionName { format: String::new(), id: String::new() }),
-            None,
-            (OperationNumber::new(2), Timestamp::default(), EntryNumber::FIRST),
-            command,
-            facts,
-            &Bulk::default(),
-        );
+        let n = OperationNumber::new(2);
+        let sealed = Operation { n, command, facts, ..Operation::default() };
         let is_same = |_, _| Ok::<_, Infallible>(false);
         let (steps, left) = take_back(state, &sealed, is_same).unwrap();
         let head = |(name, to): (String, Option<Position>)| {

@@ -215,7 +215,8 @@ impl Layout for Codex {
 
     fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
         let first = first?;
-        files::unresumed(hint(first), is_unframed(first))
+        let (flags, number) = hint(first);
+        files::unresumed(flags, number, is_unframed(first))
     }
 
     fn title_list(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {

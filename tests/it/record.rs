@@ -302,8 +302,10 @@ fn seal(
     before: Option<OperationId>,
     (at, command, facts, bulk): &Parts,
 ) -> Operation {
-    let at = (n, Timestamp(at.0), number(at.1));
-    Operation::seal((STORE, &session()), before, at, command.clone(), facts.clone(), bulk)
+    let (at, first) = (Timestamp(at.0), number(at.1));
+    let (command, facts) = (command.clone(), facts.clone());
+    let operation = Operation { n, at, first, command, facts, ..Operation::default() };
+    operation.seal(before, STORE, &session(), bulk)
 }
 
 fn open(operation: &Operation, record: Vec<u8>, words: &[Words]) -> Option<Operation> {

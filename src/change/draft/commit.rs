@@ -280,9 +280,10 @@ impl Change<'_> {
         self.bulk.checkpoints.iter_mut().filter_map(|given| given.note.as_mut()).for_each(salt);
         facts.sort();
         self.bulk.sort();
-        let place = (self.number(), self.before.at, self.before.state.next_entry());
+        let (n, at, first) = (self.number(), self.before.at, self.before.state.next_entry());
         let (store, before) = (self.before.archive.store.id()?, self.before.state.hash());
-        Ok(Operation::seal((store, &self.before.name), before, place, command, facts, &self.bulk))
+        let operation = Operation { n, at, first, command, facts, ..Operation::default() };
+        Ok(operation.seal(before, store, &self.before.name, &self.bulk))
     }
 
     /// Returns the ties of the generations whose beginnings grew.

@@ -205,7 +205,7 @@ fn look(
     else {
         return Ok(looked);
     };
-    let about = (session, listed.card.active);
+    let undated = listed.card.active;
     let each = &mut |it| {
         looked.found.push((*member, it));
         if let Some(met) = is_met {
@@ -214,8 +214,8 @@ fn look(
     };
     let damaged = match part {
         Part::Range(range) if range.is_empty() => Ok(Vec::new()),
-        Part::Range(range) => seeker.scan(store, about, range.clone(), each),
-        Part::Likely(entries) => seeker.try_each(store, about, entries, each),
+        Part::Range(range) => seeker.scan(store, session, undated, range.clone(), each),
+        Part::Likely(entries) => seeker.try_each(store, session, undated, entries, each),
     };
     let damaged = or_named(damaged.map_err(OpsError::from), session, &mut looked.unread)?;
     looked.damaged = damaged.map_or(0, |damaged| damaged.len() as u64);
@@ -235,7 +235,7 @@ fn grown(
         let range = *held..laid.state(session.key)?.next_entry();
         if !range.is_empty() {
             let each = &mut |it| found.push((n, it));
-            let damaged = seeker.scan(laid, (session, listed.card.active), range, each)?;
+            let damaged = seeker.scan(laid, session, listed.card.active, range, each)?;
             searched.damaged += damaged.len() as u64;
         }
     }

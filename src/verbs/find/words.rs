@@ -231,9 +231,9 @@ impl<'q> Weighed<'q> {
                     let Some(Member { session, listed, .. }) = members.get(*n) else { continue };
                     let mut entries = entries.clone();
                     entries.sort_unstable();
-                    let about = (session, listed.card.active);
+                    let each = &mut |it| found.push((*n, it));
                     let looked =
-                        seeker.try_each(store, about, &entries, &mut |it| found.push((*n, it)));
+                        seeker.try_each(store, session, listed.card.active, &entries, each);
                     let looked = or_named(looked.map_err(OpsError::from), session, &mut unread)?;
                     damaged += looked.map_or(0, |damaged| damaged.len() as u64);
                 }

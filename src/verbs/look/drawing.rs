@@ -695,14 +695,10 @@ fn draw_once(
 fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
     let mut found = EntrySet::default();
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
-    Seeker::new(Sought::Pattern(pattern.clone())).scan(
-        archive.store(),
-        (session, None),
-        all,
-        &mut |it| {
-            found.insert(it.entry);
-        },
-    )?;
+    let seeker = Seeker::new(Sought::Pattern(pattern.clone()));
+    seeker.scan(archive.store(), session, None, all, &mut |it| {
+        found.insert(it.entry);
+    })?;
     Ok(found)
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn request(
                     Some(Missing { words, is_error, is_by_turn })
                 }
             };
-            context::as_sent(items, missing, &limits, (counting, measure), cutting.as_ref())
+            context::as_sent(items, missing, &plan, cutting.as_ref())
         }
         None => context::prepare(items, &plan, cutting.as_ref()),
     }

@@ -50,7 +50,7 @@ pub(super) fn refusal(meta: Raw<'_>) -> u64 {
 }
 
 /// Returns why Codex does not resume a file, from the hint of its first record, if it does not.
-pub(super) fn unresumed((flags, number): (u8, u64), is_unframed: bool) -> Option<&'static str> {
+pub(super) fn unresumed(flags: u8, number: u64, is_unframed: bool) -> Option<&'static str> {
     match number {
         _ if flags & OPENS == 0 || is_unframed => {
             Some("Codex does not resume files of its older versions, which begin differently")

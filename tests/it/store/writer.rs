@@ -54,15 +54,8 @@ pub(crate) fn place(head: u64) -> Position {
 
 /// Makes the operation of a commit again of what it says and of what the commit brings.
 pub(crate) fn seal_again(commit: &mut Commit, store: StoreId) {
-    let old = &commit.operation;
-    commit.operation = Operation::seal(
-        (store, &commit.session),
-        commit.expected,
-        (old.n, old.at, old.first),
-        old.command.clone(),
-        old.facts.clone(),
-        &commit.bulk,
-    );
+    let old = commit.operation.clone();
+    commit.operation = old.seal(commit.expected, store, &commit.session, &commit.bulk);
 }
 
 /// Makes the hash of a commit's operation again, of its record as it is.
@@ -147,10 +140,16 @@ impl Writer {
         facts.sort();
         bulk.sort();
         let at = Timestamp(i64::try_from(n).unwrap() * 1000);
-        let key = (self.store, &self.name);
         let expected = self.state.hash();
-        let operation =
-            Operation::seal(key, expected, (number(n), at, number(first)), command, facts, &bulk);
+        let operation = Operation {
+            n: number(n),
+            at,
+            first: number(first),
+            command,
+            facts,
+            ..Operation::default()
+        };
+        let operation = operation.seal(expected, self.store, &self.name, &bulk);
         self.state.apply(&operation, &bulk);
         Commit {
             session: self.name.clone(),
