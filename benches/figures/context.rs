@@ -31,7 +31,7 @@ fn items(messages: usize) -> Vec<Item> {
     };
     for turn in 0.. {
         let (a, b) = (format!("a{turn}"), format!("b{turn}"));
-        let result = |id: &str| vec![Block::answer(id.into(), text(turn, 200), false)];
+        let result = |id: &str| vec![Block::answer(id.into(), text(turn, 200))];
         add(&mut items, Role::User, vec![Block::Text(text(turn, 200))]);
         add(&mut items, Role::Assistant, vec![call(a.clone()), call(b.clone())]);
         if turn % 4 > 0 {

@@ -462,7 +462,7 @@ impl Repeats {
                 repeats.bytes += line.len() as u64 + 1;
                 repeats.lines += 1;
                 let mut same = BTreeSet::new();
-                for found in undertext::model::line::split(line, true, false) {
+                for found in undertext::model::line::split(line) {
                     for span in found.shape.map(|shape| shape.texts).unwrap_or_default() {
                         let text = &found.bytes[span];
                         let (id, length) = (*blake3::hash(text).as_bytes(), text.len() as u64);

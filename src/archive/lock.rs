@@ -22,7 +22,7 @@ use crate::{
         SyncError,
         holder::{Holder, holder},
     },
-    disk::{self, Disk, Links},
+    disk::{self, Disk, IfHeld, Links},
     model::{LOCK, WATCHED},
 };
 
@@ -54,15 +54,15 @@ pub(crate) fn lock(
     waiting: &Waiting,
 ) -> Result<File, SyncError> {
     let (disk, path) = (Arc::clone(disk), root.join(LOCK));
-    wait(root, waiting, move |waits| disk.lock(&path, waits))
+    wait(root, waiting, move |if_held| disk.lock(&path, if_held))
 }
 
 /// Locks a folder if it contains a lock file; creates nothing.
 pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<File>, SyncError> {
     let path = root.join(LOCK);
-    let taken = wait(root, waiting, move |waits| {
+    let taken = wait(root, waiting, move |if_held| {
         let file = disk::open_at(CWD, &path, Links::Refuse, OFlags::WRONLY)?;
-        if waits {
+        if if_held == IfHeld::Wait {
             return file.lock().map(|()| Some(file));
         }
         match file.try_lock() {
@@ -81,17 +81,17 @@ pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<Fil
 fn wait(
     root: &Path,
     waiting: &Waiting,
-    take: impl Fn(bool) -> io::Result<Option<File>> + Send + 'static,
+    take: impl Fn(IfHeld) -> io::Result<Option<File>> + Send + 'static,
 ) -> Result<File, SyncError> {
     let path = root.join(LOCK);
     let io = SyncError::at(&path);
-    if let Some(file) = take(false).map_err(io)? {
+    if let Some(file) = take(IfHeld::GiveUp).map_err(io)? {
         return Ok(file);
     }
     // A blocking call, so that the kernel wakes waiters in order. After a timeout the thread keeps waiting and nobody uses its
     // result.
     let (send, receive) = mpsc::channel();
-    let waiter = thread::Builder::new().spawn(move || drop(send.send(take(true))));
+    let waiter = thread::Builder::new().spawn(move || drop(send.send(take(IfHeld::Wait))));
     waiter.map_err(io)?;
     let mut taken = receive.recv_timeout(SILENT.min(waiting.limit));
     if matches!(taken, Err(RecvTimeoutError::Timeout)) && waiting.limit > SILENT {
@@ -122,7 +122,7 @@ pub(crate) fn watch_alone(
     {
         return Ok(before);
     }
-    let taken = disk.lock(&path, false);
+    let taken = disk.lock(&path, IfHeld::GiveUp);
     let taken = taken.map_err(SyncError::at(&path))?;
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
 }

@@ -702,7 +702,7 @@ mod tests {
     #[test]
     fn ten_thousand_rows_scroll_with_the_cursor() {
         let rows = (0..10_000).map(|n| Row::new(&format!("session {n}"))).collect();
-        let mut picker = Picker::new("log: which session?", rows, "", Styles::new(false));
+        let mut picker = Picker::new("log: which session?", rows, "", Styles::PLAIN);
         type_keys(&mut picker, "<end>");
         let shown = seen(&mut picker, 60, 12);
         assert!(shown.contains("10000 of 10000") && shown.contains("▌session 9999"), "{shown}");

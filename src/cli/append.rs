@@ -9,7 +9,9 @@ use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
 use undertext::report::{Hint, Line, NewEntry};
-use undertext::verbs::{self, AppendedEntry, Compacted, Compacting, OpsError, Session, SyncError};
+use undertext::verbs::{
+    self, AppendedEntry, Compacted, Compacting, Manner, OpsError, Session, SyncError,
+};
 use undertext::wire::{Draft, Speaker};
 
 use super::common::{counted, limit};
@@ -112,7 +114,7 @@ struct Batch {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let limit = args.max_chars.map(limit).transpose()?;
     let mut opened = context.change(args.about.wanted()?)?;
-    opened.archive.set_manner(context.manner(args.force, false));
+    opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let exit = append(context, args, limit, &mut opened)?;
     Context::leave(opened.archive);
     Ok(exit)

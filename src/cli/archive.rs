@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::live::Leftovers;
-use undertext::model::{Card, DATABASE, SessionName, State};
+use undertext::model::{DATABASE, SessionName, State};
 use undertext::report::{Hint, Line, LiveState};
 use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::verbs::{
@@ -28,11 +28,6 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Reads what the session's card says.
-    pub(crate) fn card(&self) -> Result<Card, StoreError> {
-        self.archive.store().card(self.session.key)
-    }
-
     /// Reads the session's state.
     pub(crate) fn state(&self) -> Result<State, StoreError> {
         self.archive.store().state(self.session.key)

@@ -59,7 +59,7 @@ impl Context {
         }
         let mut list = Vec::new();
         let width = self.output.columns().saturating_sub(INDENT.len());
-        let _ = table.write(&mut list, Styles::new(false), Some(width));
+        let _ = table.write(&mut list, Styles::PLAIN, Some(width));
         let list = String::from_utf8_lossy(&list);
         let lines = list.lines().map(|line| format!("{INDENT}{line}"));
         lines.collect::<Vec<_>>().join("\n")

@@ -106,7 +106,7 @@ pub(crate) struct Writing {
 impl Writing {
     /// Returns the manner as the library takes it.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
-        context.manner(self.force, self.rotate)
+        Manner { force: self.force, rotate: self.rotate, ..context.manner() }
     }
 }
 
@@ -221,23 +221,22 @@ impl Context {
         self.env.terminal.stdin && self.env.terminal.stderr && !self.json
     }
 
-    /// Returns in which folders sessions are to work: those below the current one, or below the one that was typed. An agent may
-    /// have written it down as it is typed, or as it lies behind links; it need not be there any more.
-    pub(crate) fn within(&self, here: bool, folder: Option<&Path>) -> Option<Within> {
-        let folder = here.then_some(Path::new(".")).or(folder)?;
+    /// Returns the filter for sessions that work in a folder or below it. An agent may have written the folder as it is typed or
+    /// with its links resolved, and it may no longer exist.
+    pub(crate) fn within(&self, folder: &Path) -> Within {
         let typed = plain(&self.env.shells_dir().join(folder));
         let lies = self.env.current_dir.join(folder);
         let real = fs::canonicalize(&lies).ok().or_else(|| resolve(&plain(&lies)));
         let mut names: Vec<PathBuf> = [typed].into_iter().chain(real).collect();
         names.dedup();
         let names = names.into_iter().map(|name| name.to_string_lossy().into_owned());
-        Some(Within::Below(names.collect()))
+        Within::Below(names.collect())
     }
 
     /// Returns how files are written, from the folder of this command.
-    pub(crate) fn manner(&self, force: bool, rotate: bool) -> Manner {
+    pub(crate) fn manner(&self) -> Manner {
         let folder = self.env.current_dir.to_str().map(str::to_owned);
-        Manner { force, rotate, folder }
+        Manner { folder, ..Manner::default() }
     }
 
     /// Tells people which session was changed, before all else about the change.
@@ -294,7 +293,7 @@ impl Context {
             self.say_session(&opened.archive, &opened.session)?;
             return Ok(false);
         }
-        let title = opened.card()?.title;
+        let title = opened.archive.store().card(opened.session.key)?.title;
         self.answer(&Changed::of(&opened.session, title, done))
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn say_plan(
     let kit = context.kit(summing, &settings, opened)?;
     kit.warn(context, opened);
     let wanted = kit.compacting();
-    let plan = verbs::plan_compaction(&mut opened.archive, &opened.session, &wanted)?;
+    let plan = verbs::plan_compaction(&opened.archive, &opened.session, &wanted)?;
     show_plan(context, &plan)?;
     if plan.parts.is_ok() && opened.archive.is_preview() {
         let workspace = context.workspace();

@@ -16,7 +16,6 @@ use undertext::verbs::{self, Archive, Asked, Session};
 
 use super::common::{capitalise, count, counted, first_line, tokens};
 use super::error::{CommandError, Exit};
-use super::output::Output;
 use super::words::About;
 use super::{Context, Opened, complete, models};
 use crate::render::moment::Since;
@@ -160,7 +159,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
     let sent = Sent { session, found: &found, near: &near, is_counted };
-    models::warn_tight(context, &Output::events(false), session, window);
+    models::warn_tight(context, &|_| (), session, window);
     if window.verdict == Verdict::Blocked {
         let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
         let giver = window.source.giver();

@@ -146,10 +146,7 @@ fn show(
     if matches!(row, Difference::Only(Side::Other, _)) {
         naming.session = there.map(OsStr::to_owned);
     }
-    let command = |entry: &str, hidden: bool| {
-        let line = report::Line::about("show").with(entry);
-        naming.spell(&if hidden { line.flag("hidden") } else { line })
-    };
+    let spell = |line: &report::Line| naming.spell(line);
     let manner = Manner {
         styles,
         zone: context.env.zone,
@@ -158,7 +155,7 @@ fn show(
         full,
         every: true,
         folder: None,
-        command: &command,
+        spell: &spell,
     };
     match row {
         Difference::Same(n) => {

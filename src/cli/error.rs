@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_line_break_in_what_is_named_does_not_break_the_line_of_an_error() {
         let error = CommandError::user(anyhow!("session a\nb is not there"));
-        let shown = error.render(Styles::new(false), &Naming::default(), None);
+        let shown = error.render(Styles::PLAIN, &Naming::default(), None);
         assert_eq!(shown, "error: session a b is not there\n");
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let cause = Err::<(), _>(anyhow!("permission denied")).context("cannot open \x1b]0;x\x07");
         let error = CommandError::from(cause.context("cannot import").unwrap_err())
             .hinted(Line::new("doctor").to("look at the store"));
-        assert_snapshot!(error.render(Styles::new(false), &Naming::default(), None), @r"
+        assert_snapshot!(error.render(Styles::PLAIN, &Naming::default(), None), @r"
         error: cannot import
         caused by: cannot open \x1b]0;x\x07
         caused by: permission denied

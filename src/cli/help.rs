@@ -77,14 +77,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    show(context, &args.command, args.all)
+    let described = if args.all { Described::All } else { Described::Everyday };
+    show(context, &args.command, described)
 }
 
-/// Shows the help of a command, or of the program, with all commands or the usual ones.
+/// The commands that the program's help describes; it only names the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Described {
+    Everyday,
+    All,
+}
+
+/// Shows the help of a command, or of the program.
 pub(crate) fn show(
     context: &mut Context,
     command: &[String],
-    all: bool,
+    described: Described,
 ) -> Result<Exit, CommandError> {
     let page = match command {
         [page] if page == "options" => Some(options::page(width(context.env.columns))),
@@ -98,9 +106,9 @@ pub(crate) fn show(
         }
         return Ok(Exit::Yes);
     }
-    let described = (context.describe)();
+    let program = (context.describe)();
     let mut names = command.iter().skip(1);
-    let first = command.first().and_then(|name| described.find_subcommand(name));
+    let first = command.first().and_then(|name| program.find_subcommand(name));
     let known = |command: &clap::Command| {
         names.try_fold(command.clone(), |at, name| at.find_subcommand(name).cloned()).is_some()
     };
@@ -110,12 +118,12 @@ pub(crate) fn show(
     let words = command.iter().map(String::as_str);
     let words = [NAME].into_iter().chain(words).chain(["--help"]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
-    let mut command = lay_out((context.describe)(), context.env.columns, all);
+    let mut command = lay_out((context.describe)(), context.env.columns, described);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
-        Err(answer) => Err(explain_misuse(&context.env, &described, &words, &answer)),
+        Err(answer) => Err(explain_misuse(&context.env, &program, &words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
 }
@@ -127,9 +135,13 @@ pub(crate) fn unknown(command: &[String]) -> CommandError {
 }
 
 /// Lays out the help of the program: its commands in groups, as wide as the terminal, without what all commands share.
-pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>, all: bool) -> clap::Command {
+pub(crate) fn lay_out(
+    command: clap::Command,
+    columns: Option<usize>,
+    described: Described,
+) -> clap::Command {
     let width = width(columns);
-    let groups = groups(&command, width, all);
+    let groups = groups(&command, width, described);
     let command = options::SHARED.iter().fold(command.term_width(width), |command, shared| {
         command.mut_arg(shared, |arg| arg.hide(true))
     });
@@ -152,8 +164,8 @@ pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, C
 }
 
 /// Returns the everyday commands with what they do and the others by name, or all of them in their groups.
-pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String {
-    let mut lines = Vec::new();
+pub(crate) fn groups(command: &clap::Command, width: usize, described: Described) -> String {
+    let (mut lines, is_all) = (Vec::new(), described == Described::All);
     let column = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max();
     let column = column.unwrap_or(0) + 4;
     let describe = |name: &str, lines: &mut Vec<String>| {
@@ -164,7 +176,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
             lines.push(format!("{name:column$}{line}"));
         }
     };
-    if !all {
+    if !is_all {
         lines.push("Every day:".to_owned());
         for name in EVERYDAY {
             describe(name, &mut lines);
@@ -172,7 +184,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
         lines.push(String::new());
     }
     for (title, names) in GROUPS {
-        if all {
+        if is_all {
             lines.push(format!("{title}:"));
             for name in names {
                 describe(name, &mut lines);
@@ -186,7 +198,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
         lines.extend(wrap(&line, Some(width)));
     }
     let more = "Read on: help COMMAND, help options, help places, help --all";
-    lines.extend((!all).then(String::new).into_iter().chain([more.to_owned()]));
+    lines.extend((!is_all).then(String::new).into_iter().chain([more.to_owned()]));
     lines.join("\n")
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn choose(
     }
     let open = verbs::open_in(&opened.archive, &opened.session).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {
-        opened.archive.set_manner(context.manner(false, waiting.has(ROTATE)));
+        opened.archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..context.manner() });
         context.follow(&opened);
         make(context, &mut opened, &change)
     });
@@ -208,10 +208,11 @@ pub(crate) fn apply(
     context: &mut Context,
     wanted: Option<&OsStr>,
     waiting: &Waiting,
-    manner: Manner,
+    force: bool,
 ) -> Result<(), CommandError> {
     let mut opened = context.change(wanted)?;
-    opened.archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
+    let rotate = waiting.has(ROTATE);
+    opened.archive.set_manner(Manner { force, rotate, ..context.manner() });
     if verbs::waiting(&opened.archive, &opened.session)?.as_ref() != Some(waiting) {
         let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));

@@ -38,7 +38,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let Some(dir) = &args.out else {
         if context.env.terminal.stdout {
             context.output.page()?;
-            return help::show(context, &args.command, true);
+            return help::show(context, &args.command, help::Described::All);
         }
         let mut page = (context.describe)();
         page.build();

@@ -259,7 +259,8 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
     let mut command = command();
     let mut matches = match command.try_get_matches_from_mut(args) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
-            help::lay_out(self::command(), columns, false).try_get_matches_from_mut(args)?
+            help::lay_out(self::command(), columns, help::Described::Everyday)
+                .try_get_matches_from_mut(args)?
         }
         matches => matches?,
     };

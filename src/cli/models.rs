@@ -132,7 +132,7 @@ impl Kit {
     /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
     pub(crate) fn warn(&self, context: &mut Context, opened: &Opened) {
         if let Ok(window) = verbs::window(&opened.archive, &opened.session, &self.asked) {
-            warn_tight(context, &self.sink, &opened.session, &window);
+            warn_tight(context, &*self.sink, &opened.session, &window);
         }
     }
 
@@ -211,7 +211,7 @@ impl Context {
             })?,
             (None, None) => plan::KEEP,
         };
-        let sink = Output::events(summing.events);
+        let sink: Sink = if summing.events { Rc::new(Output::event) } else { Rc::new(|_| ()) };
         let name = summing.summarizer.as_deref().or(unless_blank(set.summarizer.as_deref()));
         let summarizer = match name {
             None | Some(EXTRACT) => None,
@@ -468,7 +468,12 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
 }
 
 /// Warns of a window that is tight, programs by an event.
-pub(crate) fn warn_tight(context: &mut Context, sink: &Sink, session: &Session, window: &Window) {
+pub(crate) fn warn_tight(
+    context: &mut Context,
+    sink: &dyn Fn(&Event),
+    session: &Session,
+    window: &Window,
+) {
     if window.verdict == Verdict::Warned {
         let (session, enough) = (session.name.id.clone(), window.least);
         sink(&Event::WindowTight { session, window: window.tokens, enough });

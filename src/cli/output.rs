@@ -185,13 +185,9 @@ impl Output {
         Ok(())
     }
 
-    /// Returns a function that prints events on stderr as JSON Lines, or drops them.
-    pub(crate) fn events(shown: bool) -> std::rc::Rc<dyn Fn(&undertext::context::event::Event)> {
-        std::rc::Rc::new(move |event| {
-            if shown {
-                let _ = json::safe_line(&mut io::stderr(), event);
-            }
-        })
+    /// Prints an event on stderr as a JSON Line.
+    pub(crate) fn event(event: &undertext::context::event::Event) {
+        let _ = json::safe_line(&mut io::stderr(), event);
     }
 
     /// Returns what says on stderr for whom a change waits.
@@ -448,8 +444,8 @@ mod tests {
                 talk: Box::new(self.clone()),
                 pager: Pager::Unwanted,
                 held: String::new(),
-                data_styles: Styles::new(false),
-                talk_styles: Styles::new(false),
+                data_styles: Styles::PLAIN,
+                talk_styles: Styles::PLAIN,
                 quiet,
                 naming: Naming::default(),
                 columns: 20,

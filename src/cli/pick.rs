@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use anyhow::Context as _;
 use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
@@ -18,7 +19,7 @@ use super::revert::Side;
 use super::{Context, Opened};
 use crate::browse::{self, Picker, Piece, Preview, Row};
 use crate::render::answers;
-use crate::render::call;
+use crate::render::call::Caller;
 use crate::render::harness;
 use crate::render::style::Label;
 use crate::render::time::Zone;
@@ -114,7 +115,7 @@ impl Context {
             return Err(Self::no_place());
         }
         let mut preview = |n: usize| turns.show(&opened, n, side).unwrap_or_default();
-        let title = opened.card()?.title;
+        let title = opened.archive.store().card(opened.session.key)?.title;
         let title = common::titled(title.as_deref());
         let prompt = match side {
             Side::Before => format!("revert to just before which turn? ({title})"),
@@ -143,7 +144,8 @@ impl Context {
     /// Returns all sessions, those of this folder first, the newest first.
     fn all_sessions(&self, archive: &Archive) -> Result<Vec<Listed>, CommandError> {
         let mut all = archive.sessions(&SessionFilter::default())?;
-        let here = SessionFilter { folder: self.within(true, None), ..SessionFilter::default() };
+        let folder = Some(self.within(Path::new(".")));
+        let here = SessionFilter { folder, ..SessionFilter::default() };
         let here: BTreeSet<_> = archive.sessions(&here)?.iter().map(|listed| listed.key).collect();
         all.sort_by_key(|listed| !here.contains(&listed.key));
         Ok(all)
@@ -296,7 +298,7 @@ impl Turns {
                         (format!("{speaker}{}", harness::unwrap(text).trim()), false)
                     }
                     Block::Call { name, input, .. } => {
-                        let title = call::say(name, input, None, false).title;
+                        let title = Caller { name, folder: None, whole: false }.say(input).title;
                         (format!("▸ {}", common::first_line(&title)), true)
                     }
                     _ => continue,

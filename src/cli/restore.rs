@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use undertext::report::{Line, LostFile, Restored};
-use undertext::verbs::{self, Archive, OpsError, SyncError, Vain};
+use undertext::verbs::{self, Archive, Manner, OpsError, SyncError, Vain};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let mut opened = context.change(wanted)?;
-    opened.archive.set_manner(context.manner(args.force, false));
+    opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let mut lost = verbs::lost_with_sub_agents(&opened.archive, &opened.session)?;
     let before = lost.len();
     lost.retain(|lost| lost.session.key != opened.session.key);
@@ -88,7 +88,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut archive = context.open_reader()?;
     if !args.dry_run {
         archive = context.open_writer()?;
-        archive.set_manner(context.manner(args.force, false));
+        archive.set_manner(Manner { force: args.force, ..context.manner() });
     }
     let lost = verbs::lost(&archive, args.agent.as_deref())?;
     if lost.is_empty() {

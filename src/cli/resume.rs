@@ -75,9 +75,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         Some(waiting) => {
             let choice = choose(context, args, opened, waiting)?;
-            let manner = context.manner(args.force, false);
             match choice {
-                Choice::Apply => later::apply(context, wanted, waiting, manner)?,
+                Choice::Apply => later::apply(context, wanted, waiting, args.force)?,
                 Choice::Drop => later::drop_waiting(context, wanted, waiting)?,
                 Choice::Keep => {}
                 Choice::Cancel => return Ok(Exit::No),
@@ -89,8 +88,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let waiting = verbs::waiting(&opened.archive, &opened.session)?;
     if context.follow(&opened) == LiveState::Pending {
         if args.print || context.json {
-            let pending = LiveState::Pending.words();
-            context.output.warn(&format!("the agent's file {pending}"));
+            context.output.warn(&format!("the agent's file {}", LiveState::Pending.words()));
         } else {
             drop(opened);
             opened = context.change(wanted)?;

@@ -185,7 +185,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         opened => opened?,
     };
-    let folder = context.within(args.here, args.folder.as_deref());
+    let folder = args.here.then_some(Path::new(".")).or(args.folder.as_deref());
+    let folder = folder.map(|folder| context.within(folder));
     let now = context.env.ambient().now();
     let moment = |at: moment::Since| at.at(context.env.zone, now);
     let since = args.since.map(moment);

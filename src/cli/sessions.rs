@@ -101,10 +101,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    match (&args.hide, &args.show) {
-        (Some(session), _) => hide(context, session, true),
-        (None, Some(session)) => hide(context, session, false),
-        (None, None) => list(context, args),
+    match args.hide.as_ref().or(args.show.as_ref()) {
+        Some(session) => hide(context, session, args.hide.is_some()),
+        None => list(context, args),
     }
 }
 
@@ -143,7 +142,8 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         }
         other => other?,
     };
-    let folder = context.within(args.here, args.folder.as_deref());
+    let folder = args.here.then_some(Path::new(".")).or(args.folder.as_deref());
+    let folder = folder.map(|folder| context.within(folder));
     let now = context.env.ambient().now();
     let limit = args.number.or((!context.json).then_some(SHOWN)).filter(|number| *number > 0);
     let mut words = args.words.clone();

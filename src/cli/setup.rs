@@ -87,12 +87,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let words = "still calls undertext through a line that was edited: remove that line from";
         context.output.warn(&format!("{agent} {words} {path} by hand"));
     }
-    let report = |change| SetUp {
-        agent: place.format.name(),
-        path: &place.path,
-        installed: !args.off || is_left,
-        change,
-    };
+    let (name, file, installed) = (place.format.name(), &*place.path, !args.off || is_left);
+    let report = |change| SetUp { agent: name, path: file, installed, change };
     if !change.is_change() {
         let words = match (args.off, is_left) {
             (true, true) => String::new(),

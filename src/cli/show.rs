@@ -179,10 +179,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.lines.is_none() && !line.messages.is_empty() {
         let folder = archive.store().card(session.key)?.folder;
         let naming = context.output.naming().clone();
-        let command = |entry: &str, hidden: bool| {
-            let line = report::Line::about("show").with(entry);
-            naming.spell(&if hidden { line.flag("hidden") } else { line })
-        };
+        let spell = |line: &report::Line| naming.spell(line);
         let manner = Manner {
             styles: context.output.styles(),
             zone: context.env.zone,
@@ -191,7 +188,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             full: true,
             every: true,
             folder: folder.as_deref(),
-            command: &command,
+            spell: &spell,
         };
         conversation::body(&mut context.output, &line, manner)?;
         return Ok(Exit::Yes);

@@ -156,10 +156,7 @@ impl Shown {
         }
         context.output.page()?;
         let naming = context.output.naming().clone();
-        let command = |entry: &str, hidden: bool| {
-            let line = report::Line::about("show").with(entry);
-            naming.spell(&if hidden { line.flag("hidden") } else { line })
-        };
+        let spell = |line: &report::Line| naming.spell(line);
         let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
         for agent in &log.sub_agents {
             let read = naming
@@ -176,7 +173,7 @@ impl Shown {
             full: self.full,
             every: self.all || self.verbose,
             folder: folder.as_deref(),
-            command: &command,
+            spell: &spell,
         };
         conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
         if !in_place.is_empty() && met.is_empty() {

@@ -15,7 +15,6 @@ use undertext::verbs::{self, Session};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
-use super::output::Output;
 use super::words::About;
 use super::{Context, Opened, models};
 use crate::render::safe;
@@ -70,7 +69,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if let Some((_, full)) = &full {
-        models::warn_tight(context, &Output::events(false), session, &full.window);
+        models::warn_tight(context, &|_| (), session, &full.window);
     }
     let glance = verbs::known_glance(archive, session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);

@@ -4,12 +4,11 @@ use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
-use undertext::verbs::{self, Asked, Bound, Oversized, Truncated};
+use undertext::verbs::{self, Asked, Bound, Manner, Oversized, Truncated};
 
 use super::common::{count, counted, limit, tokens};
 use super::error::{CommandError, Exit};
 use super::models::{usual, warn_tight};
-use super::output::Output;
 use super::words::About;
 use super::{Context, Opened};
 use crate::render::style::Label;
@@ -62,7 +61,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let settings = context.settings()?;
     if args.dry_run {
         let mut opened = context.try_change(args.about.wanted()?)?;
-        opened.archive.set_manner(context.manner(args.force, false));
+        opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
         let bound = bound(context, args, &settings, &opened)?;
         let Opened { archive, session } = &opened;
         let found = verbs::oversized(archive, session, bound)?;
@@ -88,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let mut opened = context.change(args.about.wanted()?)?;
-    opened.archive.set_manner(context.manner(args.force, false));
+    opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let bound = bound(context, args, &settings, &opened)?;
     let Opened { archive, session } = &opened;
     let cached = verbs::cached(archive, session, &asked(args, &settings), || {
@@ -144,7 +143,7 @@ fn bound(
     let Opened { archive, session } = opened;
     let window = is_by_window.then(|| verbs::window(archive, session, &asked)).transpose()?;
     if let Some(window) = &window {
-        warn_tight(context, &Output::events(false), session, window);
+        warn_tight(context, &|_| (), session, window);
     }
     let window = window.map(|window| window.tokens);
     let typed = args.max_chars.map(limit).transpose()?;

@@ -58,7 +58,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let archive = context.open_writer()?;
     let alone = archive.watch_alone(None)?;
     // What changes from now on is seen, also while the rest is taken in.
-    let mut watch = Watch::new(archive.root().map(PathBuf::from), !args.poll);
+    let new = if args.poll { Watch::polling } else { Watch::new };
+    let mut watch = new(archive.root().map(PathBuf::from));
     drop(archive);
     let folders = context.agent_folders();
     let paths = paths(&folders);

@@ -62,7 +62,8 @@ pub fn as_sent(
 }
 
 fn answer(id: String, missing: Missing) -> Item {
-    let block = Block::answer(id, missing.words.to_owned(), missing.is_error);
+    let answer = if missing.is_error { Block::failure } else { Block::answer };
+    let block = answer(id, missing.words.to_owned());
     Item::synthetic(Message::new(Role::Tool, vec![block]))
 }
 
@@ -138,7 +139,7 @@ mod tests {
                         (id.to_owned(), "Read".to_owned(), "no JSON".to_owned());
                     (Role::Assistant, Block::Call { id, name, input, signature: None })
                 }
-                ("=", id) => (Role::Tool, Block::answer(id.to_owned(), "out".to_owned(), false)),
+                ("=", id) => (Role::Tool, Block::answer(id.to_owned(), "out".to_owned())),
                 ("s", _) => (Role::System, Block::Text(word.to_owned())),
                 _ => (Role::User, Block::Text(word.to_owned())),
             };

@@ -377,7 +377,7 @@ mod tests {
         let messages = [
             says(Role::User, "Mend the build."),
             call("1", "Edit", r#"{"file_path":"/w/a.rs"}"#),
-            Message::new(Role::Tool, vec![Block::answer("1".to_owned(), "no".to_owned(), true)]),
+            Message::new(Role::Tool, vec![Block::failure("1".to_owned(), "no".to_owned())]),
             says(Role::Assistant, "It is mended."),
             call("2", "Bash", r#"{"command":"make"}"#),
         ];

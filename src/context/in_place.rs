@@ -312,7 +312,7 @@ mod tests {
                     Message { id, ..Message::new(Role::Assistant, blocks.collect()) }
                 }
                 (_, Some(id)) => {
-                    let result = Block::answer(id.to_owned(), "out".to_owned(), false);
+                    let result = Block::answer(id.to_owned(), "out".to_owned());
                     Message::new(Role::Tool, vec![result])
                 }
                 _ => Message::new(Role::User, vec![Block::Text(word.to_owned())]),

@@ -551,7 +551,7 @@ mod tests {
             ),
             Message::new(
                 Role::Tool,
-                vec![Block::answer("c".to_owned(), "/etc/x.conf 99999".to_owned(), false)],
+                vec![Block::answer("c".to_owned(), "/etc/x.conf 99999".to_owned())],
             ),
         ];
         let lost = |summary: &str| -> Vec<(&'static str, usize, usize, Vec<String>)> {

@@ -156,17 +156,22 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns the size of a request of this conversation by its estimate, and whether all of the conversation is sent.
-    pub fn of(self, estimated: u64, is_all: bool) -> Measured {
+    /// Returns the size of a request of all of this conversation by its estimate.
+    pub fn whole(self, estimated: u64) -> Measured {
+        let reported = self.reported.map(|tokens| Measured { tokens, word: Word::Reported });
+        reported.unwrap_or_else(|| self.part(estimated))
+    }
+
+    /// Returns the size of a request of a part of it.
+    pub fn part(self, estimated: u64) -> Measured {
         let estimated = estimated.saturating_add(self.beside);
-        match (self.reported, self.scale) {
-            (Some(tokens), _) if is_all => Measured { tokens, word: Word::Reported },
-            (_, Some(scale)) => Measured { tokens: scale.whole(estimated), word: Word::Scaled },
-            _ => Measured { tokens: estimated, word: Word::Estimate },
+        match self.scale {
+            Some(scale) => Measured { tokens: scale.whole(estimated), word: Word::Scaled },
+            None => Measured { tokens: estimated, word: Word::Estimate },
         }
     }
 
-    /// Returns the largest estimate of messages that, as [`Measure::of`] tells a part of a conversation, are no more than this
+    /// Returns the largest estimate of messages that, as [`Measure::part`] tells, are no more than this
     /// many tokens.
     pub fn within(self, tokens: u64) -> u64 {
         let estimated = self.scale.map_or(tokens, |scale| scale.within(tokens));
@@ -214,8 +219,8 @@ mod tests {
             let measure = Measure { reported: None, scale, beside: 30 };
             for tokens in (10_000..12_000).step_by(7) {
                 let most = measure.within(tokens);
-                assert!(measure.of(most, false).tokens <= tokens, "{scale:?} {tokens}");
-                assert!(measure.of(most + 1, false).tokens > tokens, "{scale:?} {tokens}");
+                assert!(measure.part(most).tokens <= tokens, "{scale:?} {tokens}");
+                assert!(measure.part(most + 1).tokens > tokens, "{scale:?} {tokens}");
             }
             assert_eq!(measure.within(20), 0);
         }
@@ -224,14 +229,15 @@ mod tests {
     #[test]
     fn the_newest_report_counts_until_something_before_it_changes() {
         let scale = Some(Scale::of(figure(1_000, 2_000), figure(1_000, 2_000)));
-        let check = |measure: Measure, is_all, tokens, word| {
-            assert_eq!(measure.of(800, is_all), Measured { tokens, word }, "{measure:?}");
+        let check = |measure: Measure, of: fn(Measure, u64) -> Measured, tokens, word| {
+            assert_eq!(of(measure, 800), Measured { tokens, word }, "{measure:?}");
         };
+        let (whole, part) = (Measure::whole, Measure::part);
         let beside = 200;
-        check(Measure { reported: Some(2_050), scale, beside }, true, 2_050, Word::Reported);
-        check(Measure { reported: Some(2_050), scale, beside }, false, 2_000, Word::Scaled);
-        check(Measure { reported: None, scale, beside }, true, 2_000, Word::Scaled);
-        check(Measure { reported: None, scale: None, beside }, true, 1_000, Word::Estimate);
+        check(Measure { reported: Some(2_050), scale, beside }, whole, 2_050, Word::Reported);
+        check(Measure { reported: Some(2_050), scale, beside }, part, 2_000, Word::Scaled);
+        check(Measure { reported: None, scale, beside }, whole, 2_000, Word::Scaled);
+        check(Measure { reported: None, scale: None, beside }, whole, 1_000, Word::Estimate);
         assert!(figure(2_000, 1_000).is_believable());
         assert!(!figure(2_000, 999).is_believable());
     }

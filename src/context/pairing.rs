@@ -432,5 +432,5 @@ fn absent(caller: &Message, block: usize, renamed: Option<&String>) -> Option<It
 
 /// Returns the synthetic result of a call that has no id.
 pub(super) fn missing() -> Message {
-    Message::new(Role::Tool, vec![Block::answer(String::new(), MISSING.to_owned(), true)])
+    Message::new(Role::Tool, vec![Block::failure(String::new(), MISSING.to_owned())])
 }

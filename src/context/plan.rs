@@ -342,7 +342,7 @@ mod tests {
             }
             letter => {
                 let id = char::from(b'0' + letter as u8 - b'A').to_string();
-                Message::new(Role::Tool, vec![Block::answer(id, "out".to_owned(), false)])
+                Message::new(Role::Tool, vec![Block::answer(id, "out".to_owned())])
             }
         }
     }

@@ -243,12 +243,12 @@ mod tests {
     #[test]
     fn a_tools_output_is_never_there_in_full() {
         let output = format!("head {} tail", "x".repeat(10_000));
-        let block = Block::answer("c".to_owned(), output.clone(), false);
+        let block = Block::answer("c".to_owned(), output.clone());
         let text = render(3, &Message::new(Role::Tool, vec![block]));
         assert!(text.starts_with("[3] tool: [the tool answered] head xx"), "{text}");
         assert!(text.ends_with("xx tail"), "{text}");
         assert!(text.len() < 600);
-        let failed = Block::answer("c".to_owned(), output, true);
+        let failed = Block::failure("c".to_owned(), output);
         assert!(render(3, &Message::new(Role::Tool, vec![failed])).len() < 1_400);
     }
 

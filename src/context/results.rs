@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn result(entry: u64, chars: usize) -> Item {
-        let block = Block::answer(format!("c{entry}"), "x".repeat(chars), false);
+        let block = Block::answer(format!("c{entry}"), "x".repeat(chars));
         Item::said(Message::new(Role::Tool, vec![block]), EntryNumber::new(entry))
     }
 

@@ -62,7 +62,7 @@ pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -
         item.has_blocks()
     });
     // A left-out message may have parted others that belong together.
-    turns::join(items, false, changes)
+    turns::join(items, Shape::Messages, changes)
 }
 
 /// Where the changes of one message are told.
@@ -236,7 +236,7 @@ impl Hygiene {
                 None
             }
             Block::Call { id, name, input, signature } => {
-                self.call(id, name, input, signature, notes)
+                self.call(id, name, &input, signature, notes)
             }
             Block::Image(image) if role == Role::User => Some(self.image(image, notes)),
             Block::Image(_) => {
@@ -284,7 +284,7 @@ impl Hygiene {
         self,
         id: String,
         name: String,
-        input: String,
+        input: &str,
         signature: Option<String>,
         notes: &mut Notes<'_>,
     ) -> Option<Block> {
@@ -294,7 +294,7 @@ impl Hygiene {
             return None;
         }
         let Ok(json) =
-            serde_json::from_str::<&RawValue>(if input.is_empty() { "{}" } else { &input })
+            serde_json::from_str::<&RawValue>(if input.is_empty() { "{}" } else { input })
         else {
             notes.add(Act::Dropped, "a call whose arguments are not JSON");
             return None;

@@ -589,7 +589,7 @@ mod tests {
             let (id, name) = (format!("c{nth}"), "Bash".to_owned());
             let call =
                 Block::Call { id: id.clone(), name, input: "{}".to_owned(), signature: None };
-            let result = Block::answer(id, "o".repeat(3_000), false);
+            let result = Block::answer(id, "o".repeat(3_000));
             [
                 Message::new(Role::User, text(format!("request {nth} {}", "w".repeat(400)))),
                 Message::new(Role::Assistant, vec![call]),

@@ -294,7 +294,7 @@ mod tests {
             signature: None,
         };
         assert_eq!(count(vec![call]), 5 + 10 + 1 + 1);
-        assert_eq!(count(vec![Block::answer("c".into(), "abcd".into(), false)]), 6);
+        assert_eq!(count(vec![Block::answer("c".into(), "abcd".into())]), 6);
     }
 
     #[test]

@@ -48,11 +48,12 @@ pub(super) fn records(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<It
         }
         true
     });
-    join(items, false, changes)
+    join(items, Shape::Messages, changes)
 }
 
-/// Joins the model's messages that follow each other; one that failed or was broken off stays alone unless `all`.
-pub(super) fn join(mut items: Vec<Item>, all: bool, changes: &mut Vec<Change>) -> Vec<Item> {
+/// Joins the model's messages that follow each other; as messages, one that failed or was broken off stays alone.
+pub(super) fn join(mut items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>) -> Vec<Item> {
+    let all = shape != Shape::Messages;
     sift(&mut items, |joined, item| match joined.last_mut() {
         Some(before)
             if before.role() == Role::Assistant
@@ -69,7 +70,7 @@ pub(super) fn join(mut items: Vec<Item>, all: bool, changes: &mut Vec<Change>) -
 
 /// Puts messages in the order and the roles that a provider demands.
 pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>) -> Vec<Item> {
-    let mut items = join(items, shape != Shape::Messages, changes);
+    let mut items = join(items, shape, changes);
     if shape == Shape::Messages {
         return items;
     }

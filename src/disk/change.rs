@@ -52,9 +52,17 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Takes a name from a file.
     fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()>;
 
-    /// Takes the lock of a file, which is made if it is not there, and waits for it or takes none if another program holds it;
-    /// the lock lasts as long as the answer.
-    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>>;
+    /// Takes the lock of a file, which is made if it is not there; the lock lasts as long as the answer.
+    fn lock(&self, path: &Path, if_held: IfHeld) -> io::Result<Option<File>>;
+}
+
+/// What to do about a lock that another program holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfHeld {
+    /// Wait for it.
+    Wait,
+    /// Take none.
+    GiveUp,
 }
 
 /// The disk of this machine.
@@ -115,9 +123,9 @@ impl Disk for Kernel {
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
-    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
+    fn lock(&self, path: &Path, if_held: IfHeld) -> io::Result<Option<File>> {
         let file = open_or_make(path)?;
-        if waits {
+        if if_held == IfHeld::Wait {
             file.lock()?;
             return Ok(Some(file));
         }
@@ -174,7 +182,7 @@ impl Disk for Paper {
         Ok(())
     }
 
-    fn lock(&self, _path: &Path, _waits: bool) -> io::Result<Option<File>> {
+    fn lock(&self, _path: &Path, _if_held: IfHeld) -> io::Result<Option<File>> {
         nothing().map(Some)
     }
 }

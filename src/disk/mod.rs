@@ -30,7 +30,7 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
-pub use change::{Disk, Kernel, Paper};
+pub use change::{Disk, IfHeld, Kernel, Paper};
 pub use stamp::Stamp;
 #[cfg(feature = "watch")]
 pub use watch::{Changes, Watch};

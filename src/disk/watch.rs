@@ -112,6 +112,13 @@ fn found(meta: io::Result<Metadata>) -> io::Result<Option<Known>> {
     }
 }
 
+/// Which folders in a folder are looked at too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    New,
+    All,
+}
+
 /// Folders that are watched, with all below them.
 pub struct Watch {
     roots: BTreeMap<PathBuf, Known>,
@@ -124,10 +131,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches nothing yet, and never what is in the folder `except`; with `asks`, the system is asked to tell what
-    /// happens.
-    pub fn new(except: Option<PathBuf>, asks: bool) -> Self {
-        let events = if asks { Events::new() } else { Events::none() };
+    /// Watches nothing yet, and never what is in the folder `except`; the system is asked to tell what happens.
+    pub fn new(except: Option<PathBuf>) -> Self {
+        Self { events: Events::new(), ..Self::polling(except) }
+    }
+
+    /// Watches as `new` does, but looks for itself.
+    pub fn polling(except: Option<PathBuf>) -> Self {
+        let events = Events::none();
         let (roots, folders) = (BTreeMap::new(), BTreeMap::new());
         Self { roots, folders, known: 0, except, events, due: Instant::now() + SELDOM }
     }
@@ -161,7 +172,7 @@ impl Watch {
         }
         for (root, known) in &wanted {
             if before.get(root) != Some(known) {
-                self.look_in(root, false, &mut changes);
+                self.look_in(root, Depth::New, &mut changes);
             }
         }
         self.due = Instant::now() + self.pause(Duration::ZERO);
@@ -184,7 +195,7 @@ impl Watch {
         let mut changes = Changes::default();
         let begun = Instant::now();
         for root in self.roots.clone().into_keys() {
-            self.look_in(&root, true, &mut changes);
+            self.look_in(&root, Depth::All, &mut changes);
         }
         self.due = Instant::now() + self.pause(begun.elapsed());
         changes
@@ -203,18 +214,18 @@ impl Watch {
         if self.folders.contains_key(path) && matches!(there, Some(Known::Folder { .. })) {
             // It may have gone and come back as the same, and the system tells no more of it.
             self.events.listen(path, self.roots.contains_key(path));
-            self.look_in(path, false, changes);
+            self.look_in(path, Depth::New, changes);
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         if self.folders.contains_key(folder)
             && let Some(new) = self.compare(folder, name.to_owned(), there, changes)
         {
-            self.look_in(&new, false, changes);
+            self.look_in(&new, Depth::New, changes);
         }
     }
 
-    /// Looks at all names in a folder, and in those in it that are new, or that lie in it at all.
-    fn look_in(&mut self, folder: &Path, is_deep: bool, changes: &mut Changes) {
+    /// Looks at all names in a folder, and in folders in it.
+    fn look_in(&mut self, folder: &Path, depth: Depth, changes: &mut Changes) {
         let mut ahead = vec![folder.to_owned()];
         while let Some(folder) = ahead.pop() {
             let root = self.roots.get(&folder).copied();
@@ -227,7 +238,7 @@ impl Watch {
                 continue;
             }
             // The system tells of the folder before it is looked at, so that nothing happens in between.
-            if is_new || is_deep {
+            if is_new || depth == Depth::All {
                 self.events.listen(&folder, root.is_some());
             }
             let none = BTreeMap::new();
@@ -238,7 +249,7 @@ impl Watch {
                 before.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
             let deeper: Vec<PathBuf> = there
                 .iter()
-                .filter(|(name, known)| is_deep && before.get(*name) == Some(known))
+                .filter(|(name, known)| depth == Depth::All && before.get(*name) == Some(known))
                 .filter(|(_, known)| matches!(known, Known::Folder { .. }))
                 .map(|(name, _)| folder.join(name))
                 .collect();
@@ -350,7 +361,7 @@ mod tests {
         write("store/db", "");
         symlink(&home, home.join("a/loop")).unwrap();
         symlink("one", home.join("a/link")).unwrap();
-        let mut watch = Watch::new(Some(home.join("store")), false);
+        let mut watch = Watch::polling(Some(home.join("store")));
         let roots = ["a", "b", "a/deep", "store", "missing"].map(|name| home.join(name));
         let changes = watch.follow(&roots);
         assert_eq!(below(&home, &changes.changed), ["a/deep/er/one", "b/two"]);
@@ -388,7 +399,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         fs::create_dir(home.join("a")).unwrap();
-        let mut watch = Watch::new(None, true);
+        let mut watch = Watch::new(None);
         if let Some(problem) = watch.problem() {
             eprintln!("skipped: {problem}");
             return;

@@ -29,7 +29,7 @@ use std::{
 };
 
 use crate::{
-    disk::{self, Disk, Kernel, Links, Stamp},
+    disk::{self, Disk, IfHeld, Kernel, Links, Stamp},
     intake::folders::AgentFolder,
     model::LineId,
     wire::{self, Named},
@@ -129,7 +129,8 @@ impl Queue {
     /// Takes the queue's lock to work on it. Returns nothing if another program has it.
     pub fn work(&self) -> io::Result<Option<Work>> {
         self.make()?;
-        let Some(lock) = Kernel.lock(&self.folder.join("lock"), false)? else { return Ok(None) };
+        let lock = self.folder.join("lock");
+        let Some(lock) = Kernel.lock(&lock, IfHeld::GiveUp)? else { return Ok(None) };
         // A hook that was killed while writing leaves a half-written name.
         let is_half = |name: &Path| name.extension().is_some_and(|end| end != TAKEN);
         for half in self.files(is_half)? {

@@ -52,12 +52,12 @@ struct Nesting {
 impl Nesting {
     const EMPTY: u64 = 1;
 
-    fn push(&mut self, is_object: bool) {
+    fn push(&mut self, bracket: u8) {
         if self.top >> 63 == 1 {
             self.full.push(self.top);
             self.top = Self::EMPTY;
         }
-        self.top = self.top << 1 | u64::from(is_object);
+        self.top = self.top << 1 | u64::from(bracket == b'{');
     }
 
     fn pop(&mut self) {
@@ -109,7 +109,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
                 if bytes.get(at) == Some(&b'}') {
                     at += 1;
                 } else {
-                    nesting.push(true);
+                    nesting.push(b'{');
                     is_field = true;
                 }
             }
@@ -119,7 +119,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
                 if bytes.get(at) == Some(&b']') {
                     at += 1;
                 } else {
-                    nesting.push(false);
+                    nesting.push(b'[');
                     continue;
                 }
             }

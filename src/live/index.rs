@@ -24,7 +24,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, limits::Limit};
 
-use crate::disk::{self, Disk, Links};
+use crate::disk::{self, Disk, IfHeld, Links};
 
 /// How long another program is waited for that writes to the index, or takes a lock, and for how long at a time.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -138,14 +138,14 @@ impl Index {
         let others = coordination(&folder);
         let until = Instant::now() + PATIENCE;
         let _others = loop {
-            match disk.lock(&others, false)? {
+            match disk.lock(&others, IfHeld::GiveUp)? {
                 Some(lock) => break lock,
                 None if Instant::now() < until => thread::sleep(A_WHILE),
                 None => return Ok(Locking::Held(others)),
             }
         };
         let path = self.lock_of(session);
-        Ok(match disk.lock(&path, false)? {
+        Ok(match disk.lock(&path, IfHeld::GiveUp)? {
             Some(file) => Locking::Taken(Lock { file, path, disk: Arc::clone(disk) }),
             None => Locking::Held(path),
         })
@@ -214,7 +214,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // The agent deletes its lock too; who waits for it waits for the others' lock first.
         let folder = self.path.parent().unwrap_or(Path::new(""));
-        if let Ok(Some(_others)) = self.disk.lock(&coordination(folder), false) {
+        if let Ok(Some(_others)) = self.disk.lock(&coordination(folder), IfHeld::GiveUp) {
             let _ = fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
@@ -380,7 +380,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(Kernel);
         let index = Index::of(home.path().to_owned());
         assert!(matches!(index.lock(&disk, "a-1").unwrap(), Locking::Taken(_)));
-        let _kept = disk.lock(&coordination(&folder), false).unwrap().unwrap();
+        let _kept = disk.lock(&coordination(&folder), IfHeld::GiveUp).unwrap().unwrap();
         let Locking::Held(held) = index.lock(&disk, "a-1").unwrap() else { panic!("it is locked") };
         assert_eq!(held, coordination(&folder));
     }

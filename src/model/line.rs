@@ -85,10 +85,14 @@ pub struct Split<'a> {
 /// Takes a physical line apart.
 ///
 /// The segment is the physical line without its LF, or its rest behind lines already
-/// taken (`glued` tells that there are any). White space carried over from before may precede it.
-/// `ended` tells whether its LF is there.
-pub fn split(segment: &[u8], ended: bool, glued: bool) -> Split<'_> {
-    Split { rest: segment, ended, glued }
+/// taken. White space carried over from before may precede it.
+pub fn split(segment: &[u8]) -> Split<'_> {
+    Split { rest: segment, ended: true, glued: false }
+}
+
+/// Takes a physical line apart whose LF is not there.
+pub fn split_unfinished(segment: &[u8]) -> Split<'_> {
+    Split { rest: segment, ended: false, glued: false }
 }
 
 impl<'a> Split<'a> {
@@ -188,7 +192,8 @@ mod tests {
 
     /// Writes lines as `separator|bytes`, opaque ones with `?`, glued ones with `+`, then the rest.
     fn shown(segment: &[u8], ended: bool) -> String {
-        let mut split = split(segment, ended, false);
+        let split = if ended { split } else { split_unfinished };
+        let mut split = split(segment);
         let mut lines: Vec<_> = split
             .by_ref()
             .map(|line| {
@@ -259,16 +264,16 @@ mod tests {
         // Each candidate costs all bytes behind it. 400 of them cost 400 * 401 / 2 * 5 bytes and
         // the object behind them 400 times: within the budget. 4,000 are not.
         let hostile = |n: usize| [&br#"{"a":"#.repeat(n)[..], br#"{"b":2}"#].concat();
-        assert_eq!(split(&hostile(400), true, false).count(), 2);
-        assert_eq!(split(&hostile(4_000), true, false).count(), 1);
+        assert_eq!(split(&hostile(400)).count(), 2);
+        assert_eq!(split(&hostile(4_000)).count(), 1);
         // Exactly at the budget, then past it: with n candidates that fail they cost
         // 5 * (1 + .. + n) + 7 * n, and one more byte of the budget is 1/16 byte of padding.
         let n = 800;
         let cost: usize = (1..=n).map(|k| 5 * k + 7).sum();
         let padded = |len: usize| [vec![b'x'; len - 5 * n - 7], hostile(n)].concat();
         let enough = (cost - (1 << 20)).div_ceil(16);
-        assert_eq!(split(&padded(enough), true, false).count(), 2);
-        assert_eq!(split(&padded(enough - 1), true, false).count(), 1);
+        assert_eq!(split(&padded(enough)).count(), 2);
+        assert_eq!(split(&padded(enough - 1)).count(), 1);
     }
 
     #[test]
@@ -280,15 +285,12 @@ mod tests {
             // The last candidate may cost all of the line once more.
             assert!(cost <= 17 * line.len() + (1 << 20), "{}: {cost}", piece.escape_ascii());
             assert_eq!(found, None);
-            assert_eq!(
-                split(&line, true, false).map(|line| line.bytes.len()).sum::<usize>(),
-                line.len()
-            );
+            assert_eq!(split(&line).map(|line| line.bytes.len()).sum::<usize>(), line.len());
         }
     }
 
     fn name(object: &str) -> Option<String> {
-        let line = split(object.as_bytes(), true, false).next().unwrap();
+        let line = split(object.as_bytes()).next().unwrap();
         let span = line.shape.unwrap().name?;
         Some(String::from_utf8_lossy(&line.bytes[span]).into())
     }
@@ -323,7 +325,7 @@ mod tests {
         let escaped = r"\u0041".repeat(43);
         let json =
             format!(r#" {{"{long}":"{short}","a":"{long}","b":[["{escaped}"],{{"c":"{long}"}}]}}"#);
-        let line = split(json.as_bytes(), false, false).next().unwrap();
+        let line = split_unfinished(json.as_bytes()).next().unwrap();
         let texts = line.shape.unwrap().texts;
         let found: Vec<_> = texts.into_iter().map(|span| &line.bytes[span]).collect();
         assert_eq!(found, [long.as_bytes(), escaped.as_bytes(), long.as_bytes()]);
@@ -338,7 +340,8 @@ mod tests {
             ended: bool,
         ) {
             let segment = pieces.concat();
-            let mut split = split(&segment, ended, false);
+            let split = if ended { split } else { split_unfinished };
+            let mut split = split(&segment);
             let mut joined = Vec::new();
             for line in split.by_ref() {
                 prop_assert!(!line.bytes.is_empty());

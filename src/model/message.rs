@@ -216,8 +216,13 @@ pub struct Message {
 
 impl Block {
     /// Returns a tool's answer of one text.
-    pub fn answer(id: String, text: String, error: bool) -> Self {
-        Self::Result { id, name: None, blocks: vec![Self::Text(text)], error }
+    pub fn answer(id: String, text: String) -> Self {
+        Self::Result { id, name: None, blocks: vec![Self::Text(text)], error: false }
+    }
+
+    /// Returns the same of a tool that failed.
+    pub fn failure(id: String, text: String) -> Self {
+        Self::Result { id, name: None, blocks: vec![Self::Text(text)], error: true }
     }
 
     /// Returns the words of a tool's answer: its texts, joined by line ends; any other block has none.

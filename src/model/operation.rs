@@ -57,6 +57,7 @@ tagged!(Operation {
 
 impl Operation {
     /// Makes the record and the hash of an operation that says all but what its bulk is.
+    #[must_use]
     pub fn seal(
         self,
         before: Option<OperationId>,
@@ -486,7 +487,7 @@ mod tests {
     fn a_kind_that_does_not_occur_takes_no_room() {
         let command = Command::Clear { left: None };
         let (n, first) = (OperationNumber::FIRST, EntryNumber::FIRST);
-        let clear = Operation { n, first, command, ..Operation::default() };
+        let clear = Operation { n, command, first, ..Operation::default() };
         let clear = clear.seal(None, STORE, &session(), &Bulk::default());
         // The command, which has no fields, and the number of the first entry.
         assert_eq!(clear.record, [2, 2, 7, 0, 3, 1, 1]);

@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn neighbours_of_one_role_are_one_message_and_results_come_first() {
         let text = |role, text: &str| Message::new(role, vec![Block::Text(text.to_owned())]);
-        let result = Block::answer("c".to_owned(), String::new(), false);
+        let result = Block::answer("c".to_owned(), String::new());
         let messages = [
             text(Role::System, "note"),
             text(Role::User, "a"),

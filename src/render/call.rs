@@ -110,26 +110,15 @@ pub(crate) enum Worth {
     Success,
 }
 
-/// Says a call; paths in the `folder` of the session are shown from there. `whole` shows every argument.
-pub(crate) fn say(name: &str, input: &str, folder: Option<&str>, whole: bool) -> Said {
-    let caller = Caller { name, folder, whole };
-    match serde_json::from_str(input) {
-        Ok(Value::Object(given)) => caller.object(&given),
-        Ok(Value::String(text)) => match serde_json::from_str(&text) {
-            Ok(Value::Object(given)) => caller.object(&given),
-            _ => caller.text(&text),
-        },
-        Ok(Value::Null) => Said::titled(name.to_owned()),
-        Ok(other) => Said::titled(format!("{name} {other}")),
-        Err(_) => caller.text(input),
-    }
-}
-
+/// How calls of a tool are said.
 #[derive(Clone, Copy)]
-struct Caller<'a> {
-    name: &'a str,
-    folder: Option<&'a str>,
-    whole: bool,
+pub(crate) struct Caller<'a> {
+    /// The name of the tool.
+    pub(crate) name: &'a str,
+    /// The folder of the session: paths in it are shown from there.
+    pub(crate) folder: Option<&'a str>,
+    /// Whether every argument is shown.
+    pub(crate) whole: bool,
 }
 
 impl Said {
@@ -172,6 +161,20 @@ impl Said {
 }
 
 impl Caller<'_> {
+    /// Says a call.
+    pub(crate) fn say(self, input: &str) -> Said {
+        match serde_json::from_str(input) {
+            Ok(Value::Object(given)) => self.object(&given),
+            Ok(Value::String(text)) => match serde_json::from_str(&text) {
+                Ok(Value::Object(given)) => self.object(&given),
+                _ => self.text(&text),
+            },
+            Ok(Value::Null) => Said::titled(self.name.to_owned()),
+            Ok(other) => Said::titled(format!("{} {other}", self.name)),
+            Err(_) => self.text(input),
+        }
+    }
+
     fn object(self, given: &Map<String, Value>) -> Said {
         let path = first(given, &PATHS);
         if let Some((_, path)) = &path {
@@ -493,7 +496,7 @@ mod tests {
 
     /// Returns a call as it is said, its body indented by its labels' marks.
     fn said(name: &str, input: &str) -> String {
-        let said = say(name, input, Some("/w"), false);
+        let said = Caller { name, folder: Some("/w"), whole: false }.say(input);
         let body = said.body.iter().map(|(_, line)| format!("\n  {line}"));
         said.title + &body.collect::<String>()
     }
@@ -561,18 +564,19 @@ mod tests {
     #[test]
     fn every_argument_is_there_where_the_whole_call_is_asked_for() {
         let input = r#"{"plan":"one\ntwo","n":3,"path":"a","more":"x\ny"}"#;
-        let said = say("Plan", input, None, true);
+        let caller = Caller { name: "Plan", folder: None, whole: true };
+        let said = caller.say(input);
         let body: Vec<&str> = said.body.iter().map(|(_, line)| line.as_str()).collect();
         assert_eq!(said.title, "Plan a");
         assert_eq!(body, ["plan:", "one", "two", "n: 3", "more:", "x", "y"]);
-        let said = say("Plan", r#"{"plan":"one\ntwo"}"#, None, true);
+        let said = caller.say(r#"{"plan":"one\ntwo"}"#);
         assert_eq!((said.title.as_str(), said.body.len()), ("Plan", 2));
     }
 
     #[test]
     fn what_a_call_does_not_say_can_be_listed() {
         let check = |name: &str, input: &str, expected: &[&str]| {
-            let said = say(name, input, Some("/w"), true);
+            let said = Caller { name, folder: Some("/w"), whole: true }.say(input);
             assert_eq!(said.unsaid(name, input), expected, "{input}");
         };
         let command = r#"{"command":"make \"a b\"\nls","description":"Run it","timeout":9}"#;

@@ -22,11 +22,12 @@ use std::io::{self, Write};
 use undertext::model::{
     Block, EntryId, EntryNumber, Image, Kind, Message, Text, Thinking, Timestamp,
 };
+use undertext::report;
 use undertext::verbs::Line;
 use undertext::wire::{Earlier, How};
 
 use super::answers::{Answers, Pairs, blocks, is_own, is_plain};
-use super::call::{self, Said, Worth};
+use super::call::{Caller, Said, Worth};
 use super::fields::fields;
 use super::style::{Label, Styles};
 use super::time::Zone;
@@ -77,8 +78,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) every: bool,
     /// The folder from which paths are seen.
     pub(crate) folder: Option<&'a str>,
-    /// The command line that shows an entry, given its id and whether its hidden part is wanted.
-    pub(crate) command: &'a dyn Fn(&str, bool) -> String,
+    /// Spells a command line.
+    pub(crate) spell: &'a dyn Fn(&report::Line) -> String,
 }
 
 /// Writes entries, the first one first, each with the words that are to stand beneath it.
@@ -126,6 +127,11 @@ fn listed(mut name: String, json: &str) -> String {
 /// Returns the beginning of an entry's id, as it is typed.
 pub(crate) fn short(line: &Line) -> String {
     line.id.map_or_else(|| "?".to_owned(), |id| format!("{id:.8}"))
+}
+
+/// Returns the command line that shows an entry.
+fn show(line: &Line) -> report::Line {
+    report::Line::about("show").with(short(line))
 }
 
 /// Returns the label of an entry's kind.
@@ -342,7 +348,8 @@ impl<'a> Teller<'a> {
             }
             Block::Thinking(thinking) => self.thinking(line, thinking),
             Block::Call { name, input, .. } => {
-                let said = call::say(name, input, self.manner.folder, self.manner.full);
+                let Manner { folder, full: whole, .. } = self.manner;
+                let said = Caller { name, folder, whole }.say(input);
                 self.call(line, &said)?;
                 if self.manner.full {
                     for told in said.unsaid(name, input) {
@@ -422,7 +429,7 @@ impl<'a> Teller<'a> {
             }
         }
         if hidden > 1 {
-            self.mark(line, deep, &format!("{hidden} more lines"), false)?;
+            self.mark(deep, &format!("{hidden} more lines"), &show(line))?;
         }
         Ok(())
     }
@@ -457,7 +464,8 @@ impl<'a> Teller<'a> {
         }
         if let Some(hidden) = line.hidden(id) {
             let hidden = units::grouped(hidden);
-            self.mark(line, deep, &format!("cut: {hidden} characters hidden"), true)?;
+            let cut = format!("cut: {hidden} characters hidden");
+            self.mark(deep, &cut, &show(line).flag("hidden"))?;
         }
         let is_own = |earlier: &&Earlier| earlier.call.as_deref() == Some(id.as_str());
         for earlier in line.earlier.iter().filter(is_own) {
@@ -533,12 +541,12 @@ impl<'a> Teller<'a> {
             (1, _) => "1 more line".to_owned(),
             (n, _) => format!("{n} more lines"),
         };
-        let command = (self.manner.command)(&short(line), false);
+        let command = (self.manner.spell)(&show(line));
         (head, Some(format!("… {more}: {command}")), tail)
     }
 
-    fn mark(&mut self, line: &Line, indent: usize, what: &str, hidden: bool) -> io::Result<()> {
-        let command = (self.manner.command)(&short(line), hidden);
+    fn mark(&mut self, indent: usize, what: &str, command: &report::Line) -> io::Result<()> {
+        let command = (self.manner.spell)(command);
         self.rows(Label::Hint, indent, &format!("… {what}: {command}"))
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn entry(
         Side::Other => (Label::Added, '+'),
     };
     // Its own colours would mean other things than the difference's.
-    let plain = Manner { styles: Styles::new(false), ..manner };
+    let plain = Manner { styles: Styles::PLAIN, ..manner };
     let mut shown = Vec::new();
     conversation::write(&mut shown, std::slice::from_ref(line), &BTreeMap::new(), plain)?;
     for line in String::from_utf8_lossy(&shown).lines() {

@@ -20,7 +20,7 @@ use undertext::verbs::{Line, Masking};
 use undertext::wire::Earlier;
 
 use super::answers::{Answers, is_own};
-use super::call::{self, Worth};
+use super::call::{Caller, Worth};
 use super::conversation::{image, omitted};
 use super::style::Label;
 use super::time::Zone;
@@ -144,7 +144,7 @@ fn part(
             writeln!(out, "\n{}", quoted.collect::<Vec<_>>().join("\n"))
         }
         Block::Call { name, input, .. } => {
-            let said = call::say(name, input, front.folder, true);
+            let said = Caller { name, folder: front.folder, whole: true }.say(input);
             if said.answer == Worth::Ends {
                 writeln!(out, "\n{}", fenced("console", &said.title))?;
             } else {

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_line_is_cut_to_its_room_and_says_so() {
         let check = |line: &str, matches: &[[usize; 2]], room: usize, expected: &str| {
-            let (styles, zone) = (Styles::new(false), Zone::Utc);
+            let (styles, zone) = (Styles::PLAIN, Zone::Utc);
             let look = Look { styles, zone, width: Some(room), full: false };
             let matches: Vec<_> = matches.iter().map(|&[start, end]| start..end).collect();
             assert_eq!(marked(line, &matches, look, 0), expected);
@@ -226,7 +226,7 @@ mod tests {
     fn of_a_line_full_of_matches_only_what_is_shown_is_made() {
         let line = "e ".repeat(2_000_000);
         let matches: Vec<_> = (0..2_000_000).map(|n| 2 * n..2 * n + 1).collect();
-        let look = Look { styles: Styles::new(true), zone: Zone::Utc, width: None, full: false };
+        let look = Look { styles: Styles::COLOURED, zone: Zone::Utc, width: None, full: false };
         assert_eq!(marked(&line, &matches, look, 5).matches("\u{1b}[1;31me").count(), 247);
     }
 }

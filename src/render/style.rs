@@ -58,6 +58,11 @@ impl Label {
 }
 
 impl Styles {
+    /// Styles that return text as it is.
+    pub(crate) const PLAIN: Self = Self { coloured: false };
+    #[cfg(test)]
+    pub(crate) const COLOURED: Self = Self { coloured: true };
+
     /// Returns styles that paint if `coloured`, and otherwise return text as it is.
     pub(crate) fn new(coloured: bool) -> Self {
         Self { coloured }
@@ -94,13 +99,13 @@ mod tests {
 
     #[test]
     fn plain_styles_leave_text_as_it_is() {
-        assert_eq!(Styles::new(false).paint(Label::Error, "a\nb"), "a\nb");
+        assert_eq!(Styles::PLAIN.paint(Label::Error, "a\nb"), "a\nb");
     }
 
     #[test]
     fn colour_ends_with_each_line() {
-        let painted = Styles::new(true).paint(Label::Id, "a\n\nb\n");
+        let painted = Styles::COLOURED.paint(Label::Id, "a\n\nb\n");
         assert_eq!(painted, "\x1b[33ma\x1b[0m\n\n\x1b[33mb\x1b[0m\n");
-        assert_eq!(Styles::new(true).paint(Label::Plain, "a"), "a");
+        assert_eq!(Styles::COLOURED.paint(Label::Plain, "a"), "a");
     }
 }

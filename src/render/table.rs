@@ -279,7 +279,7 @@ mod tests {
         table.row(row.map(|text| Cell::new(Label::Plain, text)));
         let check = |terminal, expected: &str| {
             let mut out = Vec::new();
-            table.write(&mut out, Styles::new(false), Some(terminal)).unwrap();
+            table.write(&mut out, Styles::PLAIN, Some(terminal)).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\n"), "{terminal}");
         };
         check(56, "a name that is long  1,234  what is said is longer still");
@@ -298,7 +298,7 @@ mod tests {
         ]);
         let written = |table: &Table<3>| {
             let mut out = Vec::new();
-            table.write(&mut out, Styles::new(false), None).unwrap();
+            table.write(&mut out, Styles::PLAIN, None).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(&table), "", "no head without a row");

@@ -104,7 +104,7 @@ impl<'s> Moved<'s> {
             let bytes = found.and_then(|(n, at)| self.store.kept(self.session.key, *n, *at).ok());
             if let Some(bytes) = bytes {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                let answer = Block::answer(call.unwrap_or_default(), text, false);
+                let answer = Block::answer(call.unwrap_or_default(), text);
                 said.push(Message::new(Role::Tool, vec![answer]));
             }
         }

@@ -38,6 +38,15 @@ impl std::fmt::Debug for Found {
     }
 }
 
+/// What bytes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A record: nothing in it is meant as it is escaped.
+    Record,
+    /// Any others, or a part of a record.
+    Other,
+}
+
 /// Sees a secret, with the rule and the keyword; it breaks off when it has seen enough.
 type See<'s> = dyn FnMut(usize, &[u8], Range<usize>) -> ControlFlow<()> + 's;
 
@@ -45,9 +54,8 @@ impl Rules {
     /// Returns the secrets in a record, or in any other text.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Found> {
         let (mut found, mut seen): (Vec<Found>, BTreeSet<Found>) = Default::default();
-        // Of a record nothing is meant as it is escaped.
-        let is_record = Raw::object(text).is_some();
-        let _ = self.each(text, is_record, &mut |rule, secret, _| {
+        let kind = if Raw::object(text).is_some() { Kind::Record } else { Kind::Other };
+        let _ = self.each(text, kind, &mut |rule, secret, _| {
             let valid = secret.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
             let one = Found { rule, secret: valid.to_owned() };
             if valid.len() >= SHORTEST && seen.insert(one.clone()) {
@@ -61,19 +69,19 @@ impl Rules {
     /// Returns where the first keyword is by which anything is found in bytes, which may be a part of a record.
     pub(crate) fn first(&self, bytes: &[u8]) -> Option<Range<usize>> {
         let mut first = None;
-        let _ = self.each(bytes, false, &mut |_, _, keyword| {
+        let _ = self.each(bytes, Kind::Other, &mut |_, _, keyword| {
             first = Some(keyword);
             ControlFlow::Break(())
         });
         first
     }
 
-    fn each(&self, bytes: &[u8], is_record: bool, see: &mut See<'_>) -> ControlFlow<()> {
+    fn each(&self, bytes: &[u8], kind: Kind, see: &mut See<'_>) -> ControlFlow<()> {
         let Some(keywords) = &self.keywords else { return ControlFlow::Continue(()) };
         for hit in keywords.find_overlapping_iter(bytes) {
             let called = self.called.get(hit.pattern().as_usize()).into_iter().flatten();
             for &n in called {
-                self.try_rule(n, bytes, hit.range(), is_record, see)?;
+                self.try_rule(n, bytes, hit.range(), kind, see)?;
             }
         }
         ControlFlow::Continue(())
@@ -85,7 +93,7 @@ impl Rules {
         n: usize,
         bytes: &[u8],
         keyword: Range<usize>,
-        is_record: bool,
+        kind: Kind,
         see: &mut See<'_>,
     ) -> ControlFlow<()> {
         let found = self.all.get(n).and_then(|rule| Some((rule, rule.compiled()?)));
@@ -114,7 +122,7 @@ impl Rules {
                 is_cut,
             };
             let mut is_short = false;
-            window.each_reading(is_record, &mut |text, at| {
+            window.each_reading(kind, &mut |text, at| {
                 let mut from = 0;
                 while let Some(found) = rule.find(text, from, at) {
                     from = found.end.max(found.start + 1);
@@ -228,7 +236,7 @@ impl Window<'_> {
     /// Hands over each text that may be meant, with the place of the keyword: the bytes as they are, without escapes, and so on.
     fn each_reading(
         &self,
-        is_record: bool,
+        kind: Kind,
         each: &mut dyn FnMut(&[u8], usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (mut before, mut behind) = (self.before.to_vec(), self.behind.to_vec());
@@ -236,7 +244,7 @@ impl Window<'_> {
             let next = (unescaped(&before), unescaped(&behind));
             // Without an escape it stays as it is.
             let goes_on = (next.0.len(), next.1.len()) != (before.len(), behind.len());
-            if level > 0 || !is_record || !goes_on {
+            if level > 0 || kind == Kind::Other || !goes_on {
                 let text = [before.as_slice(), behind.as_slice()].concat();
                 each(&text, before.len())?;
             }

@@ -120,7 +120,9 @@ impl Masking {
         let (mut room, mut at) = (String::new(), 0);
         for (place, mark) in marks {
             // What base64 shares with its neighbours may end within a character.
-            let (start, end) = (whole(text, place.start, true), whole(text, place.end, false));
+            let is_whole = |at: &usize| text.is_char_boundary(*at);
+            let start = (0..=place.start).rev().find(is_whole).unwrap_or(0);
+            let end = (place.end..text.len()).find(is_whole).unwrap_or(text.len());
             if start < at {
                 // The mark before it represents what both have.
                 at = at.max(end);
@@ -145,14 +147,6 @@ impl Masking {
         }
         masked
     }
-}
-
-/// Returns the nearest place before or behind one that parts no character.
-fn whole(text: &str, at: usize, before: bool) -> usize {
-    let is_whole = |at: &usize| text.is_char_boundary(*at);
-    let found =
-        if before { (0..=at).rev().find(is_whole) } else { (at..text.len()).find(is_whole) };
-    found.unwrap_or(if before { 0 } else { text.len() })
 }
 
 /// Returns where the folders of persons stand in a text.

@@ -71,7 +71,7 @@ impl NewLine {
 
     /// Makes a line of bytes that have been stored before.
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        let found = line::split(&bytes, true, false).next();
+        let found = line::split(&bytes).next();
         let whole = found.filter(|found| found.bytes.len() == bytes.len());
         let texts = whole.and_then(|whole| whole.shape).map(|shape| shape.texts);
         Self::new(bytes, texts.unwrap_or_default())

@@ -68,7 +68,7 @@ pub use failed::{Heading, Report, plain_output};
 
 use std::path::{Path as FilePath, PathBuf};
 
-use hint::{BASE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed, of_history};
+use hint::{BASE, COMPLETE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed};
 use read::{
     Part, SUMMARY, answer, headline, history, item_kind, item_message, left_of, meta,
     of_their_kinds, omitted, own_words, part, reading, said, scene, told,
@@ -296,7 +296,7 @@ impl Read for Codex {
             number = payload.map_or(0, files::refusal);
         }
         if flags & BASE != 0 && ordinal.is_some() {
-            number |= of_history(false, true, 0);
+            number |= COMPLETE;
         }
         if kind == Kind::User && note.is_some() {
             kind = Kind::Note;

@@ -163,7 +163,7 @@ impl<R: Read> Reader<R> {
     ///
     /// After a failure of the stream the call may be tried again; a line that is too long stays so.
     pub fn next_line(&mut self) -> Result<Option<Located<'_>>, ReadError> {
-        let (from, line, len, shape, glued) = loop {
+        let (from, line, len, shape) = loop {
             self.find_lf();
             let is_over = self.filled - self.start > self.max;
             if self.lf.is_none() && !self.at_end && !is_over {
@@ -172,7 +172,8 @@ impl<R: Read> Reader<R> {
             }
             let end = self.lf.unwrap_or(self.filled);
             let segment = self.buffer.get(self.head..end).unwrap_or_default();
-            if let Some(found) = line::split(segment, self.lf.is_some(), self.glued).next() {
+            let split = if self.lf.is_some() { line::split } else { line::split_unfinished };
+            if let Some(found) = split(segment).next() {
                 let line = self.head + found.separator.len();
                 let len = found.bytes.len();
                 // Whether an opaque line can be split does not excuse its length: without its LF
@@ -181,7 +182,7 @@ impl<R: Read> Reader<R> {
                 if counted - self.start > self.max {
                     return Err(self.too_long(line));
                 }
-                break (self.start, line, len, found.shape, found.glued);
+                break (self.start, line, len, found.shape);
             }
             if let Some(lf) = self.lf.take() {
                 self.head = lf + 1;
@@ -197,7 +198,7 @@ impl<R: Read> Reader<R> {
         self.start = line + len;
         self.head = self.start;
         self.searched = self.searched.max(self.head);
-        self.glued = true;
+        let glued = std::mem::replace(&mut self.glued, true);
         let line_at = |from, to| self.buffer.get(from..to).unwrap_or_default();
         Ok(Some(Located {
             offset: self.offset + line as u64,

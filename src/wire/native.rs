@@ -331,7 +331,8 @@ fn message(record: Raw<'_>) -> Option<Message> {
             let output = result.get("output").map(shown).unwrap_or_default();
             let id = text(result, "id").unwrap_or_default();
             let said = write::with_error(&output, error.as_deref());
-            blocks.push(Block::answer(id, said, error.is_some()));
+            let answer = if error.is_some() { Block::failure } else { Block::answer };
+            blocks.push(answer(id, said));
             Role::Tool
         }
         _ => return None,

@@ -20,7 +20,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use read::{HEADER, MODEL, SENT, header, hint, link, linked};
+use read::{HEADER, MODEL, Place, SENT, header, hint, link, linked};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
@@ -191,7 +191,8 @@ impl Read for Pi {
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         // By itself, a message without words of its own is known to change what another one said.
         let is_later = record.get("message").is_some_and(|said| read::words(said).is_empty());
-        read::message(record, is_later).into_iter().collect()
+        let place = if is_later { Place::Later } else { Place::First };
+        read::message(record, place).into_iter().collect()
     }
 
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
@@ -203,7 +204,7 @@ impl Read for Pi {
             _ => None,
         };
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
-        read::prompt(record).into_iter().chain(read::message(record, false)).collect()
+        read::prompt(record).into_iter().chain(read::message(record, Place::First)).collect()
     }
 
     /// The name that the user gave last.

@@ -742,7 +742,7 @@ mod codex {
         );
         assert_eq!(Codex.session(file.raw(number(1))).as_deref(), Some("s"));
         assert_eq!(file.context(), [3, 4, 5, 7]);
-        let result = Block::answer("c".into(), "done".into(), false);
+        let result = Block::answer("c".into(), "done".into());
         assert_eq!(Codex.messages(file.raw(number(7))).remove(0).blocks, [result]);
     }
 
@@ -858,7 +858,7 @@ mod kimi {
             Kimi.messages(file.raw(number(7))).remove(0).blocks,
             [Block::Thinking(thinking), call]
         );
-        let result = Block::answer("c".into(), "<system>ERROR: no</system>".into(), true);
+        let result = Block::failure("c".into(), "<system>ERROR: no</system>".into());
         assert_eq!(Kimi.messages(file.raw(number(8))).remove(0).blocks, [result]);
         let numbers: Vec<_> =
             (1..=9).filter_map(|entry| Kimi.checkpoint(file.raw(number(entry)))).collect();

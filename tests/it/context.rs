@@ -382,7 +382,7 @@ fn call(id: &str) -> Block {
 }
 
 fn result(id: &str, words: &str) -> Block {
-    Block::answer(id.into(), words.into(), false)
+    Block::answer(id.into(), words.into())
 }
 
 /// Makes items of messages, each an entry; those of the user begin turns.
@@ -486,11 +486,9 @@ fn pairs_are_repaired_as_the_owners_of_results_demand() {
     );
     // A late real result takes the place of a synthetic one.
     let mut synthetic = tool("a", "x");
-    synthetic.blocks = vec![Block::answer(
+    synthetic.blocks = vec![Block::failure(
         "a".into(),
-        "[openclaw] missing tool result in session history; inserted synthetic error result for transcript repair.".into(),
-        true,
-    )];
+        "[openclaw] missing tool result in session history; inserted synthetic error result for transcript repair.".into())];
     check(
         vec![
             user("q"),
@@ -884,10 +882,8 @@ fn any_block() -> impl Strategy<Value = Block> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("functions.x:0"), Just("")];
     let words = prop_oneof![Just(""), Just(" "), Just("words"), Just("more\nwords")];
     let inner = (id.clone(), words.clone(), any::<bool>()).prop_map(|(id, words, error)| {
-        if words == " " {
-            return Block::Result { id: id.into(), name: None, blocks: Vec::new(), error };
-        }
-        Block::answer(id.into(), words.into(), error)
+        let blocks = if words == " " { Vec::new() } else { vec![Block::Text(words.into())] };
+        Block::Result { id: id.into(), name: None, blocks, error }
     });
     let input = prop_oneof![Just("{}"), Just(""), Just("[1]"), Just("{"), Just("\"s\"")];
     let name = prop_oneof![Just("read"), Just("mcp.tool/x"), Just("")];

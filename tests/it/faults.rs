@@ -24,7 +24,7 @@ use std::{
 use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
-    disk::{Disk, Kernel},
+    disk::{Disk, IfHeld, Kernel},
     model::Timestamp,
     store::{Access, SessionFilter},
     verbs::{self, Archive, Bound, Compacting, Manner, OpsError, Session, SyncError},
@@ -97,8 +97,8 @@ impl Disk for Faulty {
         self.step(Event::Other, || Kernel.remove(folder, name))
     }
 
-    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
-        self.step(Event::Other, || Kernel.lock(path, waits))
+    fn lock(&self, path: &Path, if_held: IfHeld) -> io::Result<Option<File>> {
+        self.step(Event::Other, || Kernel.lock(path, if_held))
     }
 }
 

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
-    disk::{Disk, Kernel},
+    disk::{Disk, IfHeld, Kernel},
     json::{Fields, Raw},
     model::{EntryNumber, Landmark, Message, OperationNumber, Timestamp},
     store::{Access, SessionFilter, StoreError},
@@ -551,8 +551,8 @@ impl Disk for Meanwhile {
         Kernel.remove(folder, name)
     }
 
-    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
-        Kernel.lock(path, waits)
+    fn lock(&self, path: &Path, if_held: IfHeld) -> io::Result<Option<File>> {
+        Kernel.lock(path, if_held)
     }
 }
 

@@ -59,8 +59,8 @@ fn conversation() -> Vec<Message> {
         media: Some("image/png".to_owned()),
         source: Source::Data("AAAA".to_owned()),
     };
-    let result = Block::answer("c1".to_owned(), "a.rs".to_owned(), false);
-    let failed = Block::answer("c2".to_owned(), "no".to_owned(), true);
+    let result = Block::answer("c1".to_owned(), "a.rs".to_owned());
+    let failed = Block::failure("c2".to_owned(), "no".to_owned());
     vec![
         Message::new(Role::User, vec![Block::Text("Look.".to_owned()), Block::Image(picture)]),
         Message::new(

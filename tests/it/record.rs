@@ -304,7 +304,7 @@ fn seal(
 ) -> Operation {
     let (at, first) = (Timestamp(at.0), number(at.1));
     let (command, facts) = (command.clone(), facts.clone());
-    let operation = Operation { n, at, first, command, facts, ..Operation::default() };
+    let operation = Operation { n, at, command, first, facts, ..Operation::default() };
     operation.seal(before, STORE, &session(), bulk)
 }
 

@@ -224,7 +224,7 @@ fn turn(
             return Ok(());
         }
         for id in calls {
-            let result = Block::answer(id, "r".repeat(bytes), false);
+            let result = Block::answer(id, "r".repeat(bytes));
             talk.push(Message::new(Role::Tool, vec![result]));
         }
     }

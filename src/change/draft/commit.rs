@@ -282,7 +282,7 @@ impl Change<'_> {
         self.bulk.sort();
         let (n, at, first) = (self.number(), self.before.at, self.before.state.next_entry());
         let (store, before) = (self.before.archive.store.id()?, self.before.state.hash());
-        let operation = Operation { n, at, first, command, facts, ..Operation::default() };
+        let operation = Operation { n, at, command, first, facts, ..Operation::default() };
         Ok(operation.seal(before, store, &self.before.name, &self.bulk))
     }
 

@@ -78,7 +78,7 @@ impl Goal for Add {
         for record in self.records {
             let whole = record.whole.as_ref();
             let whole = whole.and_then(|(whole, cut)| {
-                Some((line::split(whole, false, false).next()?, cut.clone()))
+                Some((line::split_unfinished(whole).next()?, cut.clone()))
             });
             let origin = match &whole {
                 Some((whole, _)) => Some(change.aside(&growth, whole)?),
@@ -90,7 +90,7 @@ impl Goal for Add {
             bytes.append(&mut part);
             let entry = growth.last.unwrap_or_default();
             if let (Some(origin), Some((whole, cut))) = (origin, whole) {
-                let line = line::split(&record.line, false, false).next();
+                let line = line::split_unfinished(&record.line).next();
                 let wholes = line.map(|line| Whole::each(&line, &whole)).unwrap_or_default();
                 change.replace(entry.0, origin, wholes)?;
                 change.cut(entry.0, cut);

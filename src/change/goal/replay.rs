@@ -216,7 +216,7 @@ fn is_same(
 
 /// Returns bytes that are one whole line as a line.
 fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
-    let object = line::split(bytes, false, false).next();
+    let object = line::split_unfinished(bytes).next();
     let shape = object.filter(|line| line.bytes.len() == bytes.len()).and_then(|line| line.shape);
     line::Line { separator, bytes, shape, glued: false }
 }

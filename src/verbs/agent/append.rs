@@ -382,7 +382,7 @@ impl Batch {
         limit: Limit,
     ) -> Result<Vec<NewRecord>, OpsError> {
         let id_of = |growth: &Growth, line: &[u8]| {
-            line::split(line, false, false).next().map(|line| growth.id_of(&line))
+            line::split_unfinished(line).next().map(|line| growth.id_of(&line))
         };
         let mut records = Vec::with_capacity(self.lines.len());
         for (at, line) in self.lines.iter().enumerate() {

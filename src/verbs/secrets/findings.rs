@@ -455,7 +455,7 @@ fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
 
 /// Returns the name that a record has, as its bytes.
 fn name_of(bytes: &[u8]) -> Option<&[u8]> {
-    let found = line::split(bytes, false, false).next()?;
+    let found = line::split_unfinished(bytes).next()?;
     found.bytes.get(found.shape?.name?)
 }
 

@@ -45,11 +45,11 @@ pub(crate) fn measured(
     found: &Material,
 ) -> Measured {
     if found.measure.reported.is_some() {
-        return found.measure.of(0, true);
+        return found.measure.whole(0);
     }
     let all = Asked { limits: Limits::default(), results: None, images: true, ..asked.clone() };
     let prepared = request(archive, session, &all, found, found.items.clone());
-    found.measure.of(prepared.tokens(), true)
+    found.measure.whole(prepared.tokens())
 }
 
 /// Returns the size of a session where its current branch is.
@@ -179,7 +179,9 @@ pub(crate) fn prepared(
     let mut found = material(archive, session, position, asked, limit, damages)?;
     let items = std::mem::take(&mut found.items);
     let prepared = request(archive, session, asked, &found, items);
-    let measured = found.measure.of(prepared.tokens(), is_all(asked, &prepared));
+    let (measure, tokens) = (found.measure, prepared.tokens());
+    let is_all = is_all(asked, &prepared);
+    let measured = if is_all { measure.whole(tokens) } else { measure.part(tokens) };
     let Material { model, told, window, counting, sent, is_whole, measure, fresh, .. } = found;
     Ok(Context {
         shape: asked.shape,

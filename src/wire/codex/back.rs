@@ -44,7 +44,7 @@ pub(super) fn lines(
         lines.event(&json!({ "type": "thread_rolled_back", "num_turns": turns }));
     }
     for entry in again {
-        lines.add(graph.line(entry)?, false);
+        lines.add(graph.line(entry)?);
     }
     if let Some(note) = back.note {
         lines.note(note, setting)?;
@@ -196,7 +196,7 @@ fn compacted(message: &str, items: &[Vec<u8>], setting: &Setting) -> Lines {
     let history = [&b"["[..], &items.join(&b","[..]), b"]"].concat();
     let payload = json::with_field(&line(&payload), "replacement_history", &history);
     let filled = payload.and_then(|payload| json::with_field(&empty, "payload", &payload));
-    lines.add(filled.unwrap_or(empty), false);
+    lines.add(filled.unwrap_or(empty));
     lines.complete();
     lines
 }

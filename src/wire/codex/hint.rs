@@ -65,6 +65,9 @@ pub(super) fn call(number: u64) -> Option<(u64, u8)> {
     (number & 3 > 0).then_some((number >> 2, 1 << (number & 3)))
 }
 
+/// The bit of a history that can be resumed from without what comes before it.
+pub(super) const COMPLETE: u64 = 1 << 1;
+
 /// The number of a history that a compaction puts in place of all before it: whether the compaction says which window it
 /// opens, whether it can be resumed from without what comes before it, and how many turns the history has.
 pub(super) fn of_history(has_window: bool, is_complete: bool, n_turns: usize) -> u64 {

@@ -50,7 +50,7 @@ pub(super) fn lines(onward: &Onward<'_>, setting: &Setting) -> Result<Option<Seg
     let setting = Setting { nearby: Some(opening.clone()), ..setting.clone() };
     let mut lines = Lines::behind(&setting);
     for entry in &again {
-        lines.add(onward.graph.line(*entry)?, false);
+        lines.add(onward.graph.line(*entry)?);
     }
     if let Some(note) = onward.back.note {
         lines.note(note, &setting)?;

@@ -97,7 +97,13 @@ impl Lines {
     }
 
     /// Adds a line as it is, but for its number.
-    pub(super) fn add(&mut self, line: Vec<u8>, is_asked: bool) {
+    pub(super) fn add(&mut self, line: Vec<u8>) {
+        let line = self.numbered(line);
+        self.framed.push(Framed { line, is_asked: false });
+    }
+
+    /// Gives the next line its number.
+    fn numbered(&mut self, line: Vec<u8>) -> Vec<u8> {
         let last = self.setting.nearby.as_deref().and_then(ordinal);
         let line = match last.map(|last| last.saturating_add(1).to_string()) {
             Some(next) => json::with_field(&line, "ordinal", next.as_bytes()).unwrap_or(line),
@@ -106,13 +112,13 @@ impl Lines {
         if last.is_some() {
             self.setting.nearby = Some(line.clone());
         }
-        self.framed.push(Framed { line, is_asked });
+        line
     }
 
     /// Adds an event.
     pub(super) fn event(&mut self, payload: &Value) {
         let event = line(&envelope("event_msg", payload, &self.setting));
-        self.add(event, false);
+        self.add(event);
     }
 
     /// Starts a task.
@@ -149,7 +155,8 @@ impl Lines {
             is_message.then(|| item_message(item, None))?
         });
         let listed = message.and_then(|message| self.listed(message.role, &message.text()));
-        self.add(record, true);
+        let line = self.numbered(record);
+        self.framed.push(Framed { line, is_asked: true });
         if let Some(event) = listed {
             self.event(&event);
         }

@@ -258,8 +258,15 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
     }
 }
 
-/// Returns the message of an entry, if it is part of the conversation; one of the system as it is said behind others if it is later.
-pub(super) fn message(record: Raw<'_>, is_later: bool) -> Option<Message> {
+/// Where a message of the system is: a later one tells what changes of an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    First,
+    Later,
+}
+
+/// Returns the message of an entry, if it is part of the conversation; one of the system as it is at its place.
+pub(super) fn message(record: Raw<'_>, place: Place) -> Option<Message> {
     let said = |role, blocks| {
         Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })
     };
@@ -286,7 +293,7 @@ pub(super) fn message(record: Raw<'_>, is_later: bool) -> Option<Message> {
     let role = match text(message, "role").as_deref() {
         Some("assistant") => Role::Assistant,
         Some("system") => {
-            blocks = vec![Block::Text(system(message, is_later))];
+            blocks = vec![Block::Text(system(message, place))];
             Role::System
         }
         Some("toolResult") => {
@@ -329,19 +336,19 @@ pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
     let is_boundary = text(record, "type").as_deref() == Some("compaction");
     is_boundary.then(|| Message {
         time: time(record.get("timestamp")),
-        ..Message::new(Role::System, vec![Block::Text(system(message, false))])
+        ..Message::new(Role::System, vec![Block::Text(system(message, Place::First))])
     })
 }
 
 /// Returns the text of a message of the system: its content, and its sections by their names. A later one tells of each
 /// section what becomes of it.
-fn system(message: Raw<'_>, is_later: bool) -> String {
+fn system(message: Raw<'_>, place: Place) -> String {
     let mut parts = vec![words(message)];
     let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
     // The last one of a name counts, where the first one is: names that were written over may be equal.
     let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
-        let said = if is_later {
+        let said = if place == Place::Later {
             update(name, section)
         } else {
             section.text().map(Cow::into_owned).unwrap_or_default()

@@ -22,7 +22,7 @@ fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
         .collect();
     let whole = record(&noise);
     let wholes = |cut: &[u8], whole: &[u8]| {
-        let line = |bytes| line::split(bytes, false, false).next().unwrap();
+        let line = |bytes| line::split_unfinished(bytes).next().unwrap();
         Whole::each(&line(cut), &line(whole))
     };
     let cut = record(&(noise[..40_000].to_owned() + "[cut]"));

@@ -97,7 +97,7 @@ impl Writer {
         let mut brought = Brought { command, facts, bulk, kept: Vec::new() };
         let (mut new, mut records) = (Vec::new(), Vec::new());
         for bytes in lines {
-            let shape = line::split(bytes, true, false).next().and_then(|line| line.shape);
+            let shape = line::split(bytes).next().and_then(|line| line.shape);
             let name = shape.as_ref().and_then(|shape| shape.name.clone());
             let n = self.ids.len() as u64 + 1;
             let link = (name.is_none() && n > 1).then_some(n - 1);

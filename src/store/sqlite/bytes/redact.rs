@@ -138,7 +138,7 @@ fn with_referrers(
 
 /// Writes the body of a line, with the long strings left out that those before it have, and returns it with its length.
 fn write(key: i64, bytes: &[u8], texts: &mut BTreeMap<[u8; 32], Place>) -> (Vec<u8>, u64) {
-    let found = line::split(bytes, true, false).next();
+    let found = line::split(bytes).next();
     let whole = found.filter(|found| found.bytes.len() == bytes.len());
     let spans = whole.and_then(|whole| whole.shape).map(|shape| shape.texts).unwrap_or_default();
     let (mut references, mut cuts) = (Vec::new(), Vec::new());
