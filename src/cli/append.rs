@@ -1,4 +1,4 @@
-//! `append`: adds messages, tool calls and their results, notes, or whole records.
+//! `append`: adds messages, tool calls, tool results, notes or raw records to a session.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
 
-/// More entries than this are summed up for people.
+/// Above this many entries, people get a summary instead of a list.
 const LISTED: usize = 10;
 
 /// Append messages, calls or results to a session
@@ -100,14 +100,14 @@ enum Role {
     System,
 }
 
-/// A line that is taken.
+/// An example of a valid line.
 const GOOD: &str = r#"a valid line: {"role":"user","content":"What is in /w?"}"#;
 
-/// The drafts to append, each with the line of the input on which it stands.
+/// The drafts to append, each with its line number in the input.
 struct Batch {
     drafts: Vec<Draft>,
     lines: Vec<usize>,
-    /// The id of the call.
+    /// The id of the tool call.
     call: Option<String>,
 }
 
@@ -126,7 +126,7 @@ fn append(
     limit: Option<Limit>,
     opened: &mut Opened,
 ) -> Result<Exit, CommandError> {
-    // A writer to stdin may take long; nothing is locked meanwhile.
+    // Reading stdin may take long, so it happens before anything is locked.
     let batch = read_batch(context, args)?;
     if batch.drafts.is_empty() {
         context.output.note("There were no records; nothing was appended");
@@ -171,7 +171,7 @@ fn append(
     Ok(Exit::Yes)
 }
 
-/// Compacts the context if that is asked for and due.
+/// Compacts the context if `--compact` was given and the context is large enough.
 fn compact_if_due(
     context: &mut Context,
     args: &Args,
@@ -223,7 +223,7 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         let input = read_text(context, args.input.as_deref())?;
         Draft::Call { id, name: name.clone(), input }
     } else if let Some(id) = &args.result {
-        // A tool that failed need not have said anything else.
+        // A failed tool may have an error and no output.
         let silent = args.text.is_none() && args.error.is_some();
         let output = if silent { String::new() } else { read_text(context, args.text.as_deref())? };
         Draft::Result { id: id.clone(), output, error: args.error.clone() }
@@ -239,7 +239,7 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         };
         Draft::Message(speaker, read_text(context, args.text.as_deref())?)
     };
-    // Who says nothing has mistyped; a tool may well answer nothing.
+    // An empty message or note is a typing mistake; an empty tool result is not.
     let is_empty = matches!(&draft, Draft::Message(_, text) | Draft::Note(text) if text.is_empty());
     if is_empty {
         let error = CommandError::user(anyhow!("the text is empty; nothing was appended"));
@@ -248,7 +248,7 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
 }
 
-/// Returns the text that was typed, or the one on stdin.
+/// Returns the text from the command line, or reads it from stdin.
 fn read_text(context: &Context, given: Option<&str>) -> Result<String, CommandError> {
     match given {
         Some(text) if text != "-" => return Ok(text.to_owned()),
@@ -281,12 +281,12 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// Returns the hint to read how records and texts are given.
+/// Returns the hint that points to the help.
 fn usage() -> Hint {
     Line::new("append").flag("help").to("see the help")
 }
 
-/// Splits a text into records and messages, one a line; blank lines are left out.
+/// Splits input into records and messages, one a line. Blank lines are skipped.
 fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
     let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let mut batch = Batch { drafts: Vec::new(), lines: Vec::new(), call: None };
@@ -306,7 +306,7 @@ fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
     Ok(batch)
 }
 
-/// Reads a message as the APIs of OpenAI and Anthropic have it: what is said, calls and results are entries of their own.
+/// Reads a message in the form of the OpenAI or Anthropic API. Its text, calls and results become separate entries.
 fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
     let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("missing {key:?}"));
@@ -365,7 +365,7 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
     if drafts.is_empty() { Err("the record has no content".to_owned()) } else { Ok(drafts) }
 }
 
-/// Returns the text of a content, which is a text or a list of texts.
+/// Returns the text of a `content` value: a string, or a list of parts with texts.
 fn said(content: Option<&Value>) -> Result<String, String> {
     match content {
         None | Some(Value::Null) => Ok(String::new()),
@@ -382,8 +382,8 @@ fn said(content: Option<&Value>) -> Result<String, String> {
 }
 
 impl Batch {
-    /// Says on which line of the input an invalid record stands, if the session takes records at all, and how a text is read, if
-    /// that was perhaps meant.
+    /// Adds the input line of an invalid record to an error, if the session takes records. Hints how to append text, if text may
+    /// have been meant.
     fn locate(&self, error: OpsError, session: &Session, is_read: bool) -> CommandError {
         let OpsError::Sync(SyncError::Invalid { line: nth, why }) = error else {
             return error.into();
@@ -396,7 +396,7 @@ impl Batch {
         } else {
             error.hinted(usage())
         };
-        // Whoever writes records does not begin with words.
+        // Input that does not begin with `{` may be meant as text.
         let is_text = |draft: &Draft| matches!(draft, Draft::Record(it) if !it.starts_with(b"{"));
         if is_read && self.drafts.first().is_some_and(is_text) {
             return error.hinted(Line::about("append").with("-").to("to append it as text"));

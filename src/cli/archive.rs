@@ -1,4 +1,4 @@
-//! Opening: the words that were typed lead to an archive and a session of it.
+//! Opening: resolves the typed words to an archive and one of its sessions.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Opened {
 }
 
 impl Context {
-    /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
+    /// Opens the archive for reading. Writes nothing to disk; changes stay in a private preview.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
         let mut opened = self.reader(&root);
@@ -63,7 +63,7 @@ impl Context {
         Ok(archive)
     }
 
-    /// Returns the error of a store of one's own that is not there, after it was looked for sessions of agents.
+    /// Turns "no store" into "no sessions yet", if the store would be the user's own. The agents' folders were searched before.
     fn no_sessions(&mut self, error: CommandError) -> CommandError {
         if !error.is_absence() || !self.is_own_store() {
             return error;
@@ -74,10 +74,10 @@ impl Context {
         error.called(words, [import, begin])
     }
 
-    /// Warns, once, of a store of which the last changes cannot be read.
+    /// Warns once if the store's last changes cannot be read.
     fn warn_of_torn(&mut self, archive: &Archive) {
         let Some(Fault { item, problem, .. }) = archive.torn() else { return };
-        // A verification tells it itself.
+        // `verify` reports it itself.
         if std::mem::replace(&mut self.is_torn, true) || self.verb == "verify" {
             return;
         }
@@ -86,10 +86,10 @@ impl Context {
         self.output.hint(Hint::mend());
     }
 
-    /// Warns, once, of a store that has lost its last changes.
+    /// Warns once if the store has lost its last changes.
     fn warn_of_forgotten(&mut self, archive: &Archive) {
         let Some((witnessed, newest)) = archive.forgotten() else { return };
-        // A verification tells it itself.
+        // `verify` reports it itself.
         if !self.warned.insert("loss") || self.verb == "verify" {
             return;
         }
@@ -99,7 +99,7 @@ impl Context {
         self.output.hint(Hint::mend());
     }
 
-    /// Does the same for the archive in a folder, and says nothing.
+    /// Opens the archive in `root` for reading, without warnings.
     pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
         archive.set_exclude(self.exclude_or_all());
@@ -108,8 +108,8 @@ impl Context {
         Ok(archive)
     }
 
-    /// Opens the archive to look at what would be taken in, but for what the user's settings leave out; an empty one if there is
-    /// none.
+    /// Opens the archive to preview an import that respects the user's excludes. Without a store, returns an empty archive in
+    /// memory.
     pub(crate) fn open_preview(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;
         let here = self.env.here()?;
@@ -122,8 +122,7 @@ impl Context {
         Ok(archive)
     }
 
-    /// Opens the archive to change it, but for what the user's settings leave out; it is made if it is not there. Warns of
-    /// what the settings say in vain.
+    /// Opens the archive for writing, with the user's excludes, and creates it if needed. Warns of settings that have no effect.
     pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;
         let root = self.root()?;
@@ -151,12 +150,12 @@ impl Context {
         Ok(archive)
     }
 
-    /// Returns where commands of this user note what they write under a temporary name.
+    /// Returns the list of temporary files that this user's commands are writing.
     pub(crate) fn leftovers(&self) -> Option<Leftovers> {
         Some(Leftovers::of(&self.env.state_home.as_ref()?.join("undertext")))
     }
 
-    /// Deletes what killed commands left, names it, and returns what could not be deleted.
+    /// Deletes the temporary files of killed commands, reports them, and returns those that could not be deleted.
     pub(crate) fn clear_leftovers(&mut self) -> Vec<PathBuf> {
         let cleared = self.leftovers().and_then(|leftovers| leftovers.clear().ok());
         let (deleted, left) = cleared.unwrap_or_default();
@@ -168,7 +167,7 @@ impl Context {
         left
     }
 
-    /// Opens the archive to change it, which has to be there.
+    /// Opens the archive for writing. Fails if it does not exist.
     pub(crate) fn open_existing(&mut self) -> Result<Archive, CommandError> {
         let path = self.root()?;
         if !is_there(&path.join(DATABASE))? {
@@ -177,8 +176,8 @@ impl Context {
         self.open_writer()
     }
 
-    /// Leaves an archive that was opened to read, or for this command, to the end of the process: nothing in it waits to be
-    /// written, and the system takes its memory back at once where SQLite does so piece by piece.
+    /// Leaks an archive that was opened for reading, or for this command only. Nothing in it waits to be written, and the system
+    /// frees the whole process at once, which is faster than SQLite freeing piece by piece.
     pub(crate) fn leave(archive: Archive) {
         std::mem::forget(archive);
     }
@@ -251,7 +250,7 @@ impl Context {
         format!("{elsewhere} ({held})")
     }
 
-    /// Tells that the store holds the session of a file that is shown alone, and knows more of it.
+    /// Hints that the store has the session of a file that is shown alone, and has more of it.
     fn point_to_store(&mut self, wanted: Option<&OsStr>) {
         let stored = self.stored(wanted);
         if let Some(name) = stored.and_then(|of| self.short_name(&of.archive, &of.session).ok()) {
@@ -291,7 +290,7 @@ impl Context {
     /// Opens a session of the store, or a session file as it is: by its path, or by that of its session's folder.
     pub(crate) fn find(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
         let found = if let Some(path) = self.file(wanted) {
-            // A file is read as it is there, and nothing is imported for that.
+            // A file is read as it is; nothing is imported for it.
             self.imports_new = false;
             self.peek(&path)?
         } else {
@@ -323,7 +322,7 @@ impl Context {
             verbs::check_live(&archive, &file)?;
             let (session, mut attached) = verbs::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
-            // The change says it itself.
+            // The change reports this itself.
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
             if let Some(left) = &attached.left {
@@ -368,12 +367,12 @@ impl Context {
         self.begun = Some((session.name.clone(), operations));
     }
 
-    /// Remembers what was changed, as it is told where the answer cannot be written.
+    /// Remembers what was changed, to report it if the answer cannot be written.
     pub(crate) fn remember(&mut self, words: String) {
         self.done = Some(words);
     }
 
-    /// Returns in words the change that the command has made, if it has made one.
+    /// Describes the change that the command has made, if it has made one.
     pub(crate) fn made(&mut self) -> Option<String> {
         if let Some(done) = &self.done {
             return Some(format!("the change was made: {done}"));
@@ -396,8 +395,8 @@ impl Context {
         wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file())
     }
 
-    /// Has further command lines name the session that was found: by its path if it was named so, else by its id; a
-    /// command that names none takes the same one again.
+    /// Makes later command lines name the session that was found: by its path if it was named by path, otherwise by its id. A
+    /// command that names no session resolves to this one again.
     pub(crate) fn name(
         &mut self,
         wanted: Option<&OsStr>,
@@ -414,7 +413,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns a word that names a session of the store, and neither a place in one nor a file of the current folder.
+    /// Returns a word that names a stored session and is neither a place in a session nor a file in the current folder.
     pub(crate) fn short_name(
         &self,
         archive: &Archive,
@@ -426,8 +425,8 @@ impl Context {
         Ok(if is_free { name } else { format!("{}:{}", session.name.format, session.name.id) })
     }
 
-    /// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has
-    /// any, or else for all; of a folder, also which it is.
+    /// Returns the filter for the sessions of the current folder and its subfolders, else of the nearest parent folder with
+    /// sessions, else for all sessions. Returns the folder too, if there is one.
     pub(crate) fn nearest_sessions(
         &self,
         archive: &Archive,
@@ -447,8 +446,8 @@ impl Context {
         Ok((SessionFilter::default(), None))
     }
 
-    /// Finds a session of the store; without a word, the newest of the current folder. Where that finds none, or several, a person
-    /// at a terminal picks one.
+    /// Finds a session of the store; without a word, the newest of the current folder. If there is none, or there are several, a
+    /// person at a terminal picks one.
     pub(crate) fn session(
         &mut self,
         archive: &Archive,
@@ -484,7 +483,8 @@ impl Context {
         })
     }
 
-    /// Returns the command that is meant by a word alone, if it names a session or a session file, or is in titles or folders.
+    /// Returns the command meant by a single word: `graph` if it names one session or session file, `sessions` if it matches
+    /// several.
     pub(crate) fn meant_by(&mut self, word: &OsStr) -> Option<(&'static str, OsString)> {
         let graph = || ("graph", word.to_owned());
         if let Some(path) = self.file(Some(word)) {
@@ -514,13 +514,13 @@ impl Context {
         }
     }
 
-    /// Finds a session of the store, and asks nobody.
+    /// Finds a session of the store without asking anyone.
     pub(crate) fn lookup(
         &self,
         archive: &Archive,
         wanted: Option<&OsStr>,
     ) -> Result<Session, SessionError> {
-        // A session has no name that is not text.
+        // Session names are always text.
         let text = wanted.map(|word| word.to_str().unwrap_or_default());
         let found = verbs::find_session(archive.store(), text, &self.env.current_dir);
         match (found, text.and_then(verbs::split_place)) {
@@ -531,14 +531,14 @@ impl Context {
         }
     }
 
-    /// Returns whether a word is a branch of the session of this folder.
+    /// Returns true if a word is a branch of this folder's session.
     fn is_branch_here(&self, archive: &Archive, word: &str) -> bool {
         let here = self.lookup(archive, None).ok();
         let state = here.and_then(|session| archive.store().state(session.key).ok());
         state.is_some_and(|state| state.branches.contains_key(word))
     }
 
-    /// Returns the error of a word that names no session, with what it may have been meant for.
+    /// Returns the error for a word that names no session, with hints at what it may mean.
     fn no_session(&self, archive: &Archive, word: &str) -> CommandError {
         let is_place = is_place(word);
         if !word.is_empty() && (is_place || self.is_branch_here(archive, word)) {
@@ -549,7 +549,7 @@ impl Context {
                 None => "a branch in a session",
             };
             let error = CommandError::user(anyhow!("{word} is {what}, not a session"));
-            // What it may have been meant for is looked for in the session that works here.
+            // Look the word up in the session of this folder.
             let Ok(session) = self.lookup(archive, None) else {
                 return error.hinted(Hint::sessions());
             };
@@ -601,14 +601,14 @@ impl Context {
         CommandError::user(none).hinted(meant).hinted(Hint::sessions())
     }
 
-    /// Returns the error of a word that can only mean the path of a session file.
+    /// Returns the error for a word that can only be the path of a session file.
     fn no_file(&self, wanted: Option<&OsStr>) -> Option<CommandError> {
         let wanted = wanted?;
         let path = self.env.current_dir.join(wanted);
         let name = shown(Path::new(wanted));
         if !wanted.is_empty() && path.is_dir() {
             let error = CommandError::user(anyhow!("{name} is a folder, not a session"));
-            // As a word of its own, a name that begins with a dash would be an option.
+            // A bare name that begins with a dash would be read as an option.
             let is_option = wanted.as_encoded_bytes().starts_with(b"-");
             let typed = if is_option { path.as_os_str() } else { wanted };
             return Some(
@@ -637,8 +637,8 @@ impl Context {
         (is_path || (!wanted.is_empty() && path.exists())).then(|| error.hinted(Hint::sessions()))
     }
 
-    /// Refuses a file that is to be written for a person, if it belongs to a store or to an agent. A session that is read from
-    /// its file alone says nothing of others, so that the store is asked.
+    /// Refuses to write output into a file that belongs to a store or an agent. A session that was read from its file alone does
+    /// not know the others, so the store is checked as well.
     pub(crate) fn check_apart(
         &mut self,
         archive: &Archive,
@@ -657,19 +657,18 @@ impl Context {
         Ok(verbs::check_apart(&held, &path)?)
     }
 
-    /// Reads the workspace from the current folder.
     pub(crate) fn workspace(&self) -> Workspace {
         verbs::workspace(&self.env.current_dir)
     }
 
-    /// Tells the notices of a change.
+    /// Reports the notices of a change.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
         for notice in notices.iter().filter(|notice| is_told(notice)) {
             self.output.warn(&notice.to_string());
         }
     }
 
-    /// Tells the notices of a change of several sessions, each with its session.
+    /// Reports the notices of a change to several sessions, each with its session.
     pub(crate) fn tell_of_each(&mut self, notices: &[(SessionName, Notice)]) {
         for (name, notice) in notices.iter().filter(|(_, notice)| is_told(notice)) {
             self.output.warn(&format!("session {}: {notice}", name.id));
@@ -677,18 +676,18 @@ impl Context {
     }
 }
 
-/// Returns whether a word is a number or a place in a session, and no session.
+/// Returns true if a word is a number or a place in a session, and cannot be a session.
 fn is_place(word: &str) -> bool {
     let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     is_number || words::is_place_only(OsStr::new(word)) || word.ends_with('^')
 }
 
-/// Returns whether a person is told a notice of a change: how a file ends only where that is taken in on its own.
+/// Returns true if a notice is reported to people. How a file ends is reported only by an import of that file.
 fn is_told(notice: &Notice) -> bool {
     !matches!(notice, Notice::Ending { .. })
 }
 
-/// Returns whether something is there; what may not be looked at is not taken for absent.
+/// Returns true if a path exists. A path that cannot be checked is an error, not absent.
 pub(crate) fn is_there(path: &Path) -> Result<bool, CommandError> {
     let there = path.try_exists();
     Ok(there.map_err(|source| StoreError::Io { path: path.to_owned(), source })?)

@@ -1,4 +1,4 @@
-//! `attach`: makes the agent's file the live file of its session, or ends that.
+//! `attach`: makes the agent's file the live file of its session, or detaches it.
 
 use undertext::report::Hint;
 use undertext::verbs::{self, OpsError, SyncError};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
-    // A file that is named is attached as it is taken in.
+    // A named file is attached by its import.
     let file = context.file(wanted).filter(|_| !args.off);
     let (opened, attached) = if let Some(file) = file {
         let mut archive = context.open_writer()?;

@@ -1,4 +1,4 @@
-//! `audit`: shows what was cut, by whom, and how much of it is hidden; with --secrets, what looks like a secret.
+//! `audit`: lists what was cut, by whom, and how much of it is hidden; with `--secrets`, lists what looks like a secret.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{DIGITS, compacted, grouped};
 
-/// How many things of a kind are named that a summary lost.
+/// Maximum number of lost names listed for each kind.
 const NAMED: usize = 8;
 
 /// Show what truncation and compaction hid, or find secrets
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.tell_damaged(&audit.damaged)
 }
 
-/// Tells of every session in which anything was cut.
+/// Audits every session in which something was cut.
 fn all(context: &mut Context) -> Result<Exit, CommandError> {
     let archive = context.open_reader()?;
     if !context.json {
@@ -137,7 +137,7 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
     context.tell_damaged(&damaged)
 }
 
-/// Tells what was cut in a session.
+/// Prints what was cut in a session.
 fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
     if !audit.replaced.is_empty() {
         let total = audit.total();
@@ -185,12 +185,12 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns a turn as it is typed.
+/// Formats a turn as you type it.
 fn numbered(turn: Option<CheckpointNumber>) -> String {
     turn.map(|turn| format!("@{turn}")).unwrap_or_default()
 }
 
-/// Writes the line above a text: its parts, but for empty ones.
+/// Writes the heading of a text: its non-empty parts.
 fn write_head(context: &mut Context, parts: &[&str]) -> Result<(), CommandError> {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     let head = safe::line(&parts.join("  ")).into_owned();
@@ -209,7 +209,7 @@ fn hint_at_boundaries(context: &mut Context, opened: &Opened) -> Result<(), Comm
     Ok(())
 }
 
-/// Prints all that is hidden, in the order in which it was said.
+/// Prints all hidden texts in the order of the conversation.
 fn show_hidden(
     context: &mut Context,
     opened: &Opened,
@@ -300,7 +300,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
     Ok(Exit::Yes)
 }
 
-/// Says what a summary lost of one kind: the things named most often, requests in lines of their own.
+/// Prints what a summary lost of one kind: the most frequent names, with a line for each request.
 fn say_loss(context: &mut Context, loss: &Loss) -> Result<(), CommandError> {
     let (kind, lost) = (loss.kind.as_str(), loss.of.saturating_sub(loss.kept));
     if lost == 0 {
@@ -350,20 +350,20 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
     context.show(&table)
 }
 
-/// From this width on, a row has room for what its tool read or ran, and for a file.
+/// From this width on, a row has room for what its tool read or ran and for a file.
 const WIDE: usize = 110;
 
-/// Returns whether a table puts the last column of each row on a line of its own.
+/// Returns true if a table puts the last column of each row on its own line.
 fn is_narrow(context: &Context) -> bool {
     context.output.width().is_some_and(|width| width < WIDE)
 }
 
-/// Returns a part of a whole in percent.
+/// Returns `part` as a percentage of `whole`.
 fn share(part: u64, whole: u64) -> String {
     format!("{}%", (u128::from(part) * 100).checked_div(u128::from(whole)).unwrap_or(0))
 }
 
-/// Returns how much was left out, as far as it is known.
+/// Describes how much was hidden, as far as it is known.
 fn size(one: &Earlier) -> String {
     match (&one.size, one.tokens) {
         (Some(size), _) => size.clone(),

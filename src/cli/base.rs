@@ -1,4 +1,4 @@
-//! What every command works with: its environment and output, and what was typed before the command.
+//! The context of every command: its environment, its output, and the global options.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,36 +9,36 @@ use undertext::model::SessionName;
 
 use super::{env::Env, output::Output};
 
-/// What a command works with.
+/// The state that every command works with.
 pub(crate) struct Context {
     pub(crate) env: Env,
     pub(crate) output: Output,
-    /// Whether data is to be JSON Lines.
+    /// Write data as JSON Lines.
     pub(crate) json: bool,
-    /// The command, as it is typed.
+    /// The command's name as typed.
     pub(crate) verb: String,
-    /// The store that was typed.
+    /// The store given by `--store`.
     pub(super) asked: Option<PathBuf>,
-    /// The folder of the store, once it was chosen.
+    /// The store's folder, once chosen.
     pub(super) store: Option<PathBuf>,
-    /// What was warned of once.
+    /// The warnings already given.
     pub(super) warned: BTreeSet<&'static str>,
-    /// Whether the last changes of the store cannot be read, which was warned of.
+    /// True once a warning said that the store's last changes cannot be read.
     pub(super) is_torn: bool,
-    /// Whether the agents' new sessions are to be imported before sessions are listed or named.
+    /// Import the agents' new sessions before sessions are listed or named.
     pub(super) imports_new: bool,
-    /// What the bare program says of new sessions that it imported.
+    /// The bare program's line about sessions that it imported.
     pub(super) imported: Option<String>,
-    /// The session that a person picked, after the word that was typed for one.
+    /// The session that a person picked, after the word that was typed for it.
     pub(super) picked: Option<(Option<OsString>, SessionName)>,
-    /// What killed commands left and this one deleted.
+    /// Temporary files of killed commands that this command deleted.
     pub(super) deleted: Vec<PathBuf>,
-    /// How long another program is waited for.
+    /// How long to wait for another program.
     pub(super) wait: Duration,
-    /// The session that the command set out to change, and how many operations it had.
+    /// The session that the command is about to change, and its number of operations.
     pub(super) begun: Option<(SessionName, u64)>,
-    /// What the command has changed that is no operation of that session, in words.
+    /// Describes a change that is not an operation of that session.
     pub(super) done: Option<String>,
-    /// Describes the command line, for those that show it.
+    /// Builds the command line's description, for the commands that show it.
     pub(super) describe: fn() -> clap::Command,
 }

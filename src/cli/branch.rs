@@ -1,4 +1,4 @@
-//! `branch`: lists branches, makes one, gives one another name, or leaves one out of lists.
+//! `branch`: lists, creates, renames and hides branches.
 
 use std::ffi::{OsStr, OsString};
 
@@ -114,7 +114,7 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     Ok(Exit::Yes)
 }
 
-/// Says what a reverted branch has beside the current path.
+/// Describes what a reverted branch has beyond the current path.
 fn parting(after: Option<CheckpointNumber>, turns: Option<u64>) -> String {
     let Some(turns) = turns else { return String::new() };
     let turns = common::counted(turns, "turn", "turns");
@@ -154,7 +154,7 @@ fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exi
     tell(context, &opened, &hidden, &format!("Hid {name}, which ends at {end}"))
 }
 
-/// Tells what was done to a branch.
+/// Reports what was done to a branch.
 fn tell(
     context: &mut Context,
     opened: &Opened,

@@ -1,4 +1,4 @@
-//! Candidates: the sessions that may be meant where a word means several, or where a folder has none, as a short list.
+//! Candidates: a short list of sessions to choose from when a word is ambiguous or a folder has no sessions.
 
 use anyhow::anyhow;
 use undertext::report::Line;
@@ -11,13 +11,13 @@ use super::error::CommandError;
 use crate::render::style::{Label, Styles};
 use crate::render::table::{Align, Cell, Table};
 
-/// How many sessions are listed.
+/// Maximum number of listed sessions.
 const LISTED: usize = 5;
-/// How many columns the list is indented.
+/// The list's indentation.
 const INDENT: &str = "  ";
 
 impl Context {
-    /// Returns the error of a word that means several sessions, or of a folder without any, with those that may be meant.
+    /// Returns the error for an ambiguous word, or for a folder without sessions, with the candidates.
     pub(super) fn which_session(&self, archive: &Archive, error: SessionError) -> CommandError {
         let newest = || archive.sessions(&SessionFilter::default()).unwrap_or_default();
         let (words, found) = match &error {
@@ -41,7 +41,7 @@ impl Context {
         error.hinted(Line::new("sessions").to(format!("{more} more")))
     }
 
-    /// Returns a line for each session, which begins with a word that names it.
+    /// Formats one line per session, beginning with a word that names it.
     pub(super) fn list_candidates(&self, archive: &Archive, sessions: &[Listed]) -> String {
         let now = self.env.ambient().now();
         let mut table = Table::new([Align::Left; 4]);

@@ -1,4 +1,4 @@
-//! `checkpoint`: gives the place where the session is a number.
+//! `checkpoint`: numbers the session's current place.
 
 use undertext::report::Report as _;
 use undertext::verbs;

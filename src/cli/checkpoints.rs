@@ -1,4 +1,4 @@
-//! `checkpoints`: lists the places to go back to.
+//! `checkpoints`: lists the places you can go back to.
 
 use std::ffi::OsStr;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     list(context, args.about.wanted()?, args.number)
 }
 
-/// Lists the newest checkpoints of a session, all of them if `number` is 0.
+/// Lists the newest checkpoints of a session; all of them if `number` is 0.
 pub(super) fn list(
     context: &mut Context,
     wanted: Option<&OsStr>,

@@ -1,9 +1,9 @@
-//! The choice of the store that a command works on, and the trust in one that is in a folder.
+//! Chooses the store that a command works on, and checks whether a store found in a folder is trusted.
 //!
-//! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
-//! current folder that this user trusts on this machine, then the user's own.
+//! The first of these wins: `--store`; the store named by the environment; the nearest `.undertext` at or above the current
+//! folder that this user trusts on this machine; the user's own store.
 //!
-//! Invariant: a store in a folder that is not trusted is named, and opened only to see whether it holds anything.
+//! Invariant: an untrusted store in a folder is named in a warning, and opened only to see whether it is empty.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -23,14 +23,14 @@ use super::common::shown;
 use super::error::CommandError;
 use super::hint::quote;
 
-/// The name of a store that lies in a folder.
+/// The folder name of a project's store.
 pub(crate) const NAME: &str = ".undertext";
 
-/// What to do about a store that is not a folder.
+/// The hint for a store that is not a folder.
 const NAME_FOLDER: &str = "use --store or $UNDERTEXT_STORE to choose a folder";
 
 impl Context {
-    /// Returns the folder of the store. The first call chooses it, and names it unless it is the user's own.
+    /// Returns the store's folder. The first call chooses it, and names it unless it is the user's own.
     pub(crate) fn root(&mut self) -> Result<PathBuf, CommandError> {
         if let Some(chosen) = &self.store {
             return Ok(chosen.clone());
@@ -59,7 +59,7 @@ impl Context {
         Ok(self.store.insert(chosen).clone())
     }
 
-    /// Returns the nearest trusted store at or above the current folder, and warns of a nearer one that is not.
+    /// Returns the nearest trusted store at or above the current folder. Warns of a nearer untrusted one.
     fn nearest(&mut self) -> Option<PathBuf> {
         let folders: Vec<PathBuf> =
             self.env.current_dir.ancestors().map(|dir| dir.join(NAME)).collect();
@@ -91,25 +91,25 @@ impl Context {
         None
     }
 
-    /// Returns whether a store that lies in a folder is one that this user trusts on this machine.
+    /// Succeeds if this user trusts the store in a folder on this machine.
     pub(crate) fn trusted(&self, folder: &Path) -> Result<(), Strange> {
         let listed = self.trusted_place(folder)?;
         match id_of(folder) {
             Ok(id) if id == Some(listed.store) => Ok(()),
             Ok(_) => Err(Strange::Replaced),
-            // Every command refuses it, and says why. Another store would take in its place what was meant for it.
+            // Every command refuses such a store with the reason. Falling back to another store would write to the wrong one.
             Err(StoreError::Newer { .. } | StoreError::Corrupt { .. }) => Ok(()),
             Err(error) => Err(Strange::Unreadable(error.to_string())),
         }
     }
 
-    /// Returns what this user trusts at a folder, if the files are still the same, whatever is in them.
+    /// Returns the trust record of a folder if its files are unchanged, whatever they contain.
     pub(crate) fn trusted_place(&self, folder: &Path) -> Result<Trusted, Strange> {
         let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
         Stores::of(&state.join("undertext")).at(folder)
     }
 
-    /// Trusts a store again whose database is another file since it was mended, if it has the id that it had.
+    /// Trusts a mended store again: its database is a new file, but it must have its old id.
     pub(crate) fn trust_mended(&self, before: &Trusted) -> Result<(), CommandError> {
         if id_of(&before.path)? == Some(before.store) {
             self.trust(&before.path)?;
@@ -117,7 +117,7 @@ impl Context {
         Ok(())
     }
 
-    /// Trusts a store from now on and returns what is trusted.
+    /// Adds a store to the trusted ones, and returns its record.
     pub(crate) fn trust(&self, folder: &Path) -> Result<Trusted, CommandError> {
         let refused = |why: Strange| {
             let list = Line::new("trust").flag("list").to("list the stores that you trust");
@@ -147,7 +147,7 @@ impl Context {
         Ok(trusted)
     }
 
-    /// Returns the folders of the stores that this user has besides the one that is used: their own, and those that they trust.
+    /// Returns this user's other stores: their own and the trusted ones, without the one in use.
     pub(crate) fn other_stores(&mut self) -> Vec<PathBuf> {
         let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
         let listed = self.stores().ok().and_then(|stores| stores.all().ok()).unwrap_or_default();
@@ -172,7 +172,7 @@ impl Context {
         Ok(Stores::of(&state.join("undertext")))
     }
 
-    /// Makes a store's folder in the current one, or takes the one that is there if it is trusted, as the store to work on.
+    /// Creates a store's folder in the current folder, or uses the trusted one there, and makes it the command's store.
     pub(crate) fn make_here(&mut self) -> Result<PathBuf, CommandError> {
         if self.asked.is_some() {
             return Err(CommandError::user(anyhow!(
@@ -213,7 +213,7 @@ impl Context {
     }
 }
 
-/// Returns the scheme of a URL. The rest of one may hold a password, and is not shown.
+/// Returns the scheme of a URL. The rest may contain a password and must not be shown.
 fn scheme(path: &Path) -> Option<&str> {
     let (scheme, _) = path.to_str()?.split_once("://")?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -221,23 +221,22 @@ fn scheme(path: &Path) -> Option<&str> {
     (begins && scheme.chars().all(is_scheme)).then_some(scheme)
 }
 
-/// Returns the id of the store in a folder, if the changes in it were made under that id.
+/// Returns the id of the store in a folder, if its changes were made under that id.
 fn id_of(folder: &Path) -> Result<Option<StoreId>, StoreError> {
     let store = SqliteStore::open(&folder.join(DATABASE), Access::Read)?;
     Ok(if store.has_its_id()? { Some(store.id()?) } else { None })
 }
 
-/// The file that keeps a store out of git.
 const IGNORE: &str = ".gitignore";
 
-/// Closes a store to all other users.
+/// Makes a store's folder private to its user.
 fn close(folder: &Path) -> Result<(), CommandError> {
     let closed = trust::close(folder);
     Ok(closed.with_context(|| format!("cannot set the permissions of {}", shown(folder)))?)
 }
 
-/// Returns whether a folder holds nothing but what begins a store, as a command that was cut short leaves it: no settings, no file
-/// of a session and no operation.
+/// Returns true if a folder has only the beginnings of a store, as an interrupted command leaves it: no settings, no session
+/// files and no operation.
 fn is_unused(folder: &Path) -> bool {
     let names = |folder: &Path| fs::read_dir(folder)?.map(|one| Ok(one?.file_name())).collect();
     let is_begun = |name: &OsString| name == IGNORE || model::is_own(name);

@@ -1,4 +1,4 @@
-//! Shared by several commands: ids of entries, numbers, and the telling of a change.
+//! Helpers that several commands share: parsers of argument values, short ids, number formats, and reports of a change.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,23 +19,22 @@ use crate::render::table::Table;
 use crate::render::units::{DIGITS, grouped};
 use crate::render::{json, safe, wrap};
 
-/// However wide the terminal, the line that names a session is not wider.
+/// Maximum width of the line that names a session, even on a wider terminal.
 const WIDEST: usize = 80;
 
-/// The longest beginning of an id that is shown: ids that have more in common are shown whole.
+/// Maximum length of a shortened id. Ids that share more digits are shown whole.
 const MOST_DIGITS: usize = 13;
 
-/// Reads a number.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it must be a whole number, 0 or more".to_owned())
 }
 
-/// Reads words that are looked for as they stand.
+/// Parses a literal search pattern.
 pub(crate) fn pattern(words: &str) -> Result<Pattern, String> {
     Pattern::new(words, Words::Literal, Case::Smart).map_err(|unfit| unfit.to_string())
 }
 
-/// Reads the name of an agent, or of its format.
+/// Parses the name of an agent or of its format.
 pub(crate) fn format(text: &str) -> Result<String, String> {
     let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_'], "");
     let wanted = plain(text);
@@ -49,7 +48,7 @@ pub(crate) fn format(text: &str) -> Result<String, String> {
     found.ok_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")))
 }
 
-/// Reads a number of tokens that is not 0, such as 200000 or 200k.
+/// Parses a positive number of tokens, such as 200000 or 200k.
 pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     let scales = [('k', 1_000), ('K', 1_000), ('m', 1_000_000), ('M', 1_000_000)];
     let scaled = scales.iter().find_map(|(unit, scale)| Some((text.strip_suffix(*unit)?, scale)));
@@ -62,7 +61,7 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a number that is not 0.
+/// Parses a positive number.
 pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number != T::default());
     let is_large =
@@ -77,7 +76,7 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
     })
 }
 
-/// Returns the limit of a result's characters, if it is not too small.
+/// Checks the maximum length of a result, in characters.
 pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
     if chars < KEPT {
         let chars = counted(chars as u64, "character", "characters");
@@ -104,7 +103,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Returns the manner as the library takes it.
+    /// Converts the options to the library's manner of writing.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
         Manner { force: self.force, rotate: self.rotate, ..context.manner() }
     }
@@ -130,12 +129,12 @@ pub(crate) struct Moving {
 }
 
 impl Moving {
-    /// Returns the manner as the library takes it.
+    /// Converts the options to the library's manner of writing.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
         self.writing.manner(context)
     }
 
-    /// Opens the session that is to go elsewhere.
+    /// Opens the session that is about to move; with `--dry-run`, without changing anything.
     pub(crate) fn begin(
         &self,
         context: &mut Context,
@@ -148,12 +147,12 @@ impl Moving {
     }
 }
 
-/// Returns an entry's id as people are shown it, or `start`.
+/// Formats an entry's id for people; `start` for none.
 pub(crate) fn short(id: Option<EntryId>) -> String {
     id.map_or_else(|| "start".to_owned(), |id| format!("{id:.DIGITS$}"))
 }
 
-/// Returns the ids of a list, each as short as it can be typed among the others.
+/// Shortens each id of a list as far as it stays unambiguous within the list.
 pub(crate) fn short_ids(ids: &[&str]) -> Vec<String> {
     let mut heads: Vec<&str> = ids.iter().map(|id| id.split('/').next().unwrap_or(id)).collect();
     heads.sort_unstable();
@@ -161,7 +160,7 @@ pub(crate) fn short_ids(ids: &[&str]) -> Vec<String> {
     let shared = |one: &str, other: &str| {
         one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
     };
-    // Of all others, one that sorts next to an id shares the most with it.
+    // The longest shared prefix is with a neighbour in sort order.
     let most = |head: &str| {
         let at = heads.partition_point(|other| *other < head);
         let next = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
@@ -183,7 +182,7 @@ pub(crate) fn beginning(id: &str, digits: usize) -> String {
     id.chars().take(digits).collect()
 }
 
-/// Returns in words which session another one was made of, and where they part.
+/// Describes which session another one derives from, and where they part.
 pub(crate) fn kin_words(kin: &Kin) -> String {
     let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
     let gone = if kin.is_held { "" } else { " (not in the store)" };
@@ -192,31 +191,30 @@ pub(crate) fn kin_words(kin: &Kin) -> String {
     format!("{} {}{gone}{at}{continues}", kin.bond.words(), kin.session)
 }
 
-/// Returns a number with the noun that it counts.
+/// Returns a number with its noun.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
-/// Returns a text with a capital first letter.
 pub(crate) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Returns a title as lists show it: one that is as long as a title can be was cut, with hardly an exception.
+/// Formats a title for lists. A title of maximum length was almost certainly cut, so it gets an ellipsis.
 pub(crate) fn titled(title: Option<&str>) -> String {
     let title = title.unwrap_or("(no title)");
     let end = if title.chars().count() == Card::TITLE { "…" } else { "" };
     format!("{title}{end}")
 }
 
-/// Returns the first line that says something.
+/// Returns the first line with text.
 pub(crate) fn first_line(text: &str) -> &str {
     model::first_line(text).unwrap_or_default()
 }
 
 impl Context {
-    /// Returns whether a person is there to answer a question.
+    /// Returns true if a person can answer a question.
     pub(crate) fn can_ask(&self) -> bool {
         self.env.terminal.stdin && self.env.terminal.stderr && !self.json
     }
@@ -239,7 +237,7 @@ impl Context {
         Manner { folder, ..Manner::default() }
     }
 
-    /// Tells people which session was changed, before all else about the change.
+    /// Tells people which session was changed, before any other output about the change.
     pub(crate) fn say_session(
         &mut self,
         archive: &Archive,
@@ -259,7 +257,7 @@ impl Context {
         self.say(&parts.collect::<Vec<_>>().join("  "))
     }
 
-    /// Writes an answer if a program asks, and returns whether one does.
+    /// In JSON mode, writes the report. Returns true if it did.
     pub(crate) fn answer(&mut self, report: &impl Report) -> Result<bool, CommandError> {
         if self.json {
             json::line(&mut self.output, report)?;
@@ -267,12 +265,12 @@ impl Context {
         Ok(self.json)
     }
 
-    /// Writes an answer for programs, or what it says for people.
+    /// Writes the report in JSON mode, the text otherwise.
     pub(crate) fn report(&mut self, report: &impl Report, text: &str) -> Result<(), CommandError> {
         if self.answer(report)? { Ok(()) } else { self.say(text) }
     }
 
-    /// Writes answers if a program asks, and returns whether one does.
+    /// In JSON mode, writes the reports. Returns true if it did.
     pub(crate) fn answer_all<'a, T: Report + 'a>(
         &mut self,
         reports: impl IntoIterator<Item = &'a T>,
@@ -283,7 +281,7 @@ impl Context {
         Ok(self.json)
     }
 
-    /// Writes what a change did, and of which session, if a program asks; tells a person which session was changed.
+    /// In JSON mode, writes the change with its session and returns true. Otherwise names the changed session.
     pub(crate) fn answer_change(
         &mut self,
         opened: &Opened,
@@ -313,14 +311,14 @@ impl Context {
         Ok(table.write(&mut self.output, styles, width)?)
     }
 
-    /// Prints a text for people, broken at words where the terminal is too narrow for it.
+    /// Prints a text for people, wrapped at words to the terminal's width.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), CommandError> {
         use std::io::Write as _;
         let text = wrap::fit(&safe::text(text), 0, self.output.width());
         Ok(writeln!(self.output, "{text}")?)
     }
 
-    /// Tells people which file of an agent was written, and where the old state of a live file is.
+    /// Tells people which agent's file was written, and where the old version of a live file is.
     pub(crate) fn say_written(
         &mut self,
         written: Option<&Path>,
@@ -337,7 +335,7 @@ impl Context {
     }
 }
 
-/// Returns the end of a path, as many parts as fit, or a part of the last one.
+/// Returns the end of a path: as many parts as fit, or a part of the last one.
 pub(crate) fn end_of(path: &str, width: usize) -> String {
     if safe::width(path) <= width {
         return path.to_owned();
@@ -349,7 +347,7 @@ pub(crate) fn end_of(path: &str, width: usize) -> String {
     ends.next().unwrap_or_else(|| safe::clip(last(), width).into_owned())
 }
 
-/// Returns where a folder lies, as far as it is there.
+/// Resolves the links in the existing part of a path.
 pub(crate) fn resolve(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find_map(|above| {
         let real = fs::canonicalize(above).ok()?;
@@ -358,7 +356,7 @@ pub(crate) fn resolve(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns a path without `.` and `..`, told by its words alone.
+/// Resolves `.` and `..` in a path without looking at the disk.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -371,13 +369,13 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Returns a path as it is shown.
+/// Formats a path for people.
 pub(crate) fn shown(path: &Path) -> String {
     crate::render::safe::path(path)
 }
 
-/// Returns a command as it was typed, but that it shows all; the store is named by each command line, and how the list is shown
-/// is left to the next one. `taking` are the letters of its options that take a value.
+/// Returns the typed command with `-n 0`, to show everything. Drops the store, which every command line names, and the display
+/// options. `taking` lists the letters of the options that take a value.
 pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) -> Line {
     let mut line = Line::new(command);
     let mut is_begun = false;
@@ -391,7 +389,8 @@ pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) 
             long if ["--number=", "--store=", "--color="].iter().any(|it| long.starts_with(it)) => {
             }
             short if short.starts_with('-') && !short.starts_with("--") => {
-                // Letters that take no value may stand before the one that does, and its value behind it.
+                // In a group of short options, letters without a value may come before the one with a value, and its value
+                // follows.
                 let letters = short.split_inclusive(taking).next().unwrap_or(short);
                 let Some(others) = letters.strip_suffix('n') else {
                     line = line.with(word);

@@ -1,4 +1,4 @@
-//! `compact`: puts a summary in place of what was said, and keeps the rest.
+//! `compact`: replaces older messages with a summary in the model's context. The store keeps the originals.
 
 use undertext::context::event::Cause;
 use undertext::report::Line;

@@ -1,4 +1,4 @@
-//! A compaction as commands make it: what it would do, and what it did.
+//! Compaction, shared by the commands: prints what it would do and what it did.
 
 use undertext::context::event::Cause;
 use undertext::report::Report as _;
@@ -12,7 +12,7 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::grouped;
 
-/// Compacts and tells what was done; returns false if there was nothing to do.
+/// Compacts a session and reports the result. Returns false if there was nothing to do.
 pub(crate) fn compact(
     context: &mut Context,
     opened: &mut Opened,
@@ -41,7 +41,7 @@ pub(crate) fn compact(
     Ok(is_done)
 }
 
-/// Shows what a compaction would do in an archive that keeps nothing; returns false if there is nothing to do.
+/// Shows what a compaction would do. The archive must be one that keeps nothing. Returns false if there is nothing to do.
 pub(crate) fn say_plan(
     context: &mut Context,
     opened: &mut Opened,

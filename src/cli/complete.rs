@@ -1,9 +1,9 @@
-//! Completion: how a word that is being typed may go on, by what the store holds.
+//! Shell completion: candidates for the word being typed, taken from the store.
 //!
-//! A shell runs the program with [`VARIABLE`] set to the shell's name, and with the words of the line behind `--`.
+//! A shell runs the program with [`VARIABLE`] set to its name and the words of the line after `--`.
 //!
-//! Invariant: nothing is written but the candidates; what cannot be read is no candidate.
-//! Invariant: whatever a transcript says goes into a command line as one word, with nothing in it that a shell would run.
+//! Invariant: nothing but the candidates is written; unreadable data yields no candidates.
+//! Invariant: text from a transcript enters a command line only as one word that contains nothing a shell would run.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -27,37 +27,37 @@ use super::output::Output;
 use super::{Context, NAME, Opened, common, help};
 use crate::render::safe;
 
-/// Says which shell asks.
+/// Names the shell that asks for candidates.
 pub(crate) const VARIABLE: &str = "UNDERTEXT_COMPLETE";
-/// The shell that hands over words as they are typed, and takes candidates as they are to stand there.
+/// The shell that passes words unparsed, with their quotes, and inserts candidates unquoted.
 const BASH: &str = "bash";
-/// Where bash says which of the words is being typed.
+/// The variable in which bash passes the index of the word being typed.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
-/// The mark between two candidates that bash is told to split at.
+/// The separator that bash splits candidates at.
 const BASH_MARK: &str = "\x0b";
-/// Where bash hands over the word that is being typed, without the quote that it begins with.
+/// The line of the script that passes the word being typed, without its opening quote.
 const BASH_WORD: &str = "words[COMP_CWORD]=\"$2\"";
-/// The same with that quote, which says how a candidate is to stand there.
+/// Passes the word with its opening quote, which decides how a candidate is quoted.
 const BASH_WORD_AS_TYPED: &str = r#"words[COMP_CWORD]="$2"
         if [[ ${COMP_WORDS[COMP_CWORD]} == [\"\']* && $2 != [\"\']* ]]; then
             words[COMP_CWORD]="${COMP_WORDS[COMP_CWORD]:0:1}$2"
         fi"#;
-/// How many candidates of a kind are offered.
+/// Maximum number of candidates of one kind.
 const OFFERED: usize = 50;
-/// How many characters of a title are offered to go on with.
+/// Maximum length of an offered title or description, in characters.
 const TITLE: usize = 60;
 
-/// Returns what completes the name of a session.
+/// Completes the name of a session.
 pub(crate) fn sessions() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).sessions())
 }
 
-/// Returns what completes a checkpoint, a branch, or where the session stands.
+/// Completes a checkpoint, a branch, or `HEAD`.
 pub(crate) fn places() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).places())
 }
 
-/// Returns what completes a session, or behind an @ a checkpoint.
+/// Completes a session, or a checkpoint after `@`.
 pub(crate) fn passages() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let typed = Typed::read(word);
@@ -65,17 +65,17 @@ pub(crate) fn passages() -> ArgValueCompleter {
     })
 }
 
-/// Returns what completes the name of a branch.
+/// Completes the name of a branch.
 pub(crate) fn branches() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).branches())
 }
 
-/// Returns what completes the name of an agent.
+/// Completes the name of an agent.
 pub(crate) fn agents() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).agents())
 }
 
-/// Returns what completes the name of an agent that calls programs.
+/// Completes the name of an agent that can call programs.
 pub(crate) fn callers() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let typed = Typed::read(word);
@@ -83,7 +83,7 @@ pub(crate) fn callers() -> ArgValueCompleter {
     })
 }
 
-/// Returns what completes a word that is one of a few.
+/// Completes a word from a fixed list.
 pub(crate) fn among(all: impl IntoIterator<Item = &'static str>) -> ArgValueCompleter {
     let all: Vec<&str> = all.into_iter().collect();
     ArgValueCompleter::new(move |word: &OsStr| {
@@ -93,7 +93,7 @@ pub(crate) fn among(all: impl IntoIterator<Item = &'static str>) -> ArgValueComp
     })
 }
 
-/// Returns what completes the name of a rule by which secrets are found.
+/// Completes the name of a secret rule.
 pub(crate) fn rules() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let word = word.to_str().unwrap_or_default();
@@ -102,7 +102,7 @@ pub(crate) fn rules() -> ArgValueCompleter {
     })
 }
 
-/// Writes the script that makes a shell ask.
+/// Writes the script that sets up completion in a shell.
 pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(shell) else { return Ok(()) };
@@ -113,7 +113,7 @@ pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
     out.write_all(short(shell.name(), &script).as_bytes())
 }
 
-/// Returns the lines that define the short name, unless something is called that already, and complete it.
+/// Returns the lines that define and complete the short name, unless that name is already taken.
 fn short(shell: &str, script: &str) -> String {
     match shell {
         BASH => {
@@ -131,7 +131,7 @@ fn short(shell: &str, script: &str) -> String {
     }
 }
 
-/// Answers the shell that asks, if one does, by a description of the command line.
+/// Answers the shell, if this call is a completion request. `describe` builds the description of the command line.
 pub(crate) fn answer(env: &Env, describe: fn() -> clap::Command) -> Option<ExitCode> {
     let shells = Shells::builtins();
     let shell = shells.completer(env.variable(VARIABLE)?.to_str()?)?;
@@ -162,23 +162,22 @@ fn write(
     Ok(())
 }
 
-/// Returns the word that bash says is being typed.
+/// Returns the index of the word being typed, from bash.
 fn index(env: &Env) -> Option<usize> {
     env.variable(INDEX)?.to_str()?.parse().ok()
 }
 
-/// Returns the words of the line, the program's name first.
+/// Returns the words of the line; the first is the program's name.
 fn words(env: &Env) -> Vec<OsString> {
     env.args.iter().skip_while(|arg| *arg != "--").skip(1).cloned().collect()
 }
 
-/// A line of bash: its words without what quotes them, the sign of a checkpoint and its number as one. Bash takes the sign
-/// for a word of its own, and yet hands it over again with a number that is being typed.
+/// A line of bash, unquoted, with a checkpoint's sign and number joined. Bash splits after the sign, yet passes the sign again
+/// with a number being typed.
 struct Line {
     words: Vec<OsString>,
     /// Which word is being typed.
     at: usize,
-    /// Whether a quote is open.
     is_quoted: bool,
 }
 
@@ -201,9 +200,9 @@ impl Line {
     }
 }
 
-/// Returns a text as bash inserts it for one word, if it can be one.
+/// Returns a text as bash would insert it as one word, or `None` if it cannot.
 fn insertable(text: &str, is_quoted: bool) -> Option<String> {
-    // Within a quote of either kind, these mean nothing.
+    // Within quotes of either kind, these characters have no meaning to bash.
     let is_safe = |c: char| is_plain(c) || is_quoted && " ?*()[]{}<>|&;:#%^".contains(c);
     if is_quoted {
         return text.chars().all(is_safe).then(|| text.to_owned());
@@ -212,17 +211,17 @@ fn insertable(text: &str, is_quoted: bool) -> Option<String> {
     Some(text.chars().flat_map(quoted).collect())
 }
 
-/// Returns whether a character runs nothing and ends no word in any shell.
+/// Returns true if a character is literal in every shell.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "-_./@+=,~".contains(c)
 }
 
-/// Returns the quote that a word begins with.
+/// Returns the opening quote of a word.
 fn quote(word: &str) -> Option<char> {
     word.chars().next().filter(|first| matches!(first, '"' | '\''))
 }
 
-/// Has options offered only where nothing else is, or where one was begun.
+/// Offers options only if there are no other candidates or the word has begun.
 fn fit(command: clap::Command, word: &OsStr) -> clap::Command {
     if word.is_empty() { without_options(command) } else { command }
 }
@@ -232,14 +231,14 @@ fn without_options(command: clap::Command) -> clap::Command {
     command.disable_help_flag(true).mut_args(hide).mut_subcommands(without_options)
 }
 
-/// What was typed so far.
+/// The line typed so far.
 struct Typed {
     context: Context,
-    /// Whether the shell, or this program for it, makes one word of a candidate.
+    /// True if the shell, or this program on its behalf, quotes a candidate into one word.
     quotes: bool,
     /// The other words.
     words: Vec<OsString>,
-    /// The word that is being typed.
+    /// The word being typed.
     word: String,
 }
 
@@ -274,7 +273,7 @@ impl Typed {
         Self { context, quotes, words, word }
     }
 
-    /// Returns a candidate, if it goes on from what was typed and can be inserted as one word.
+    /// Returns a candidate if it continues the typed word and can be inserted as one word.
     fn offer(&self, value: &str, about: &str) -> Option<CompletionCandidate> {
         let is_one_line = !value.chars().any(char::is_control) && safe::text(value) == value;
         let is_word = is_one_line && (self.quotes || value.chars().all(is_plain));
@@ -286,8 +285,8 @@ impl Typed {
         Some(CompletionCandidate::new(value).help(about))
     }
 
-    /// Returns the sessions of this folder, or of the nearest above; or else those whose id or title begins with what was
-    /// typed, and files.
+    /// Returns the sessions of this folder, or of the nearest parent folder with any. For a typed word: the sessions whose id or
+    /// title begins with it, and files.
     fn sessions(mut self) -> Vec<CompletionCandidate> {
         if self.word.contains('/') || self.word.starts_with(['.', '~']) {
             return PathCompleter::any().complete(OsStr::new(&self.word));
@@ -325,7 +324,7 @@ impl Typed {
         ids.chain(titles).collect()
     }
 
-    /// Returns the newest checkpoints of the session that the line is about, its branches, and where it stands.
+    /// Returns the newest checkpoints of the line's session, its branches, and `HEAD`.
     fn places(mut self) -> Vec<CompletionCandidate> {
         let Some(opened) = self.session() else { return Vec::new() };
         let given = verbs::newest_checkpoints(opened.archive.store(), &opened.session, OFFERED)
@@ -341,7 +340,7 @@ impl Typed {
         here.into_iter().chain(self.named(&opened)).chain(checkpoints).collect()
     }
 
-    /// Returns the branches of the session that the line is about.
+    /// Returns the branches of the line's session.
     fn branches(mut self) -> Vec<CompletionCandidate> {
         let Some(opened) = self.session() else { return Vec::new() };
         self.named(&opened)
@@ -376,14 +375,14 @@ impl Typed {
     }
 }
 
-/// Returns the first words of a text.
+/// Returns the first words of a text, at most [`TITLE`] characters.
 fn beginning(text: &str) -> &str {
     let Some((end, _)) = text.char_indices().nth(TITLE) else { return text };
     let cut = text.get(..end).unwrap_or_default();
     cut.rsplit_once(' ').map_or(cut, |(words, _)| words)
 }
 
-/// Returns a word without what quotes it.
+/// Removes the quotes of a word.
 fn unquoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let quote = quote(&word);

@@ -1,4 +1,4 @@
-//! `completions`: prints a script with which a shell asks how a word may go on.
+//! `completions`: prints the script that sets up completion in a shell.
 
 use anyhow::anyhow;
 use clap_complete::Shell;

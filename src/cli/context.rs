@@ -24,13 +24,13 @@ use crate::render::table::{Align, Cell, Columns, Table};
 use crate::render::units::{grouped, percent, tenths};
 use crate::render::window::{self, unrecorded};
 
-/// The width of the bar that shows how full the window is.
+/// Maximum width of the bar that shows how full the window is.
 const BAR: u64 = 20;
-/// How many entries are named where more had the same treatment.
+/// Maximum number of named entries among those treated alike.
 const NAMED: usize = 3;
-/// How many of the largest messages are listed.
+/// Number of listed largest messages.
 const LARGEST: usize = 5;
-/// Of how many messages the ids are looked up together.
+/// Number of messages whose ids are looked up in one batch.
 const TOLD: usize = 4096;
 
 /// Show what the model is sent and what fills the window
@@ -181,7 +181,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
-/// Reads the request from the command line and, where that is silent, from the settings.
+/// Builds the request from the command line, with the settings as defaults.
 fn read_request(
     context: &Context,
     args: &Args,
@@ -215,7 +215,7 @@ fn read_request(
     })
 }
 
-/// Keeps the counts; if the store cannot be written, the next command counts again.
+/// Stores the token counts. If the store cannot be written, the next command counts again.
 fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found: &verbs::Context) {
     let is_stored = archive.root().is_some();
     drop(archive);
@@ -227,7 +227,7 @@ fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found
     }
 }
 
-/// Returns the ids of entries, of which few are asked for at a time.
+/// Looks up the ids of a small batch of entries.
 fn ids<'a>(
     archive: &Archive,
     session: &Session,
@@ -271,16 +271,16 @@ fn tell_programs(
     Ok(())
 }
 
-/// A row of the list: a message, or what no message has.
+/// A row of the list: a message, or the tokens that belong to no message.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     item: Option<&'a Item>,
     tokens: u64,
-    /// How many tokens there are up to here.
+    /// The running total of tokens, this row included.
     total: u64,
 }
 
-/// Returns a row for what no message has, then one for each message: their tokens add up to the size of the request.
+/// Returns a row for the tokens that belong to no message, then one per message. The rows add up to the size of the request.
 fn rows<'a>(sent: &'a Sent<'_>) -> impl Iterator<Item = Row<'a>> + Clone {
     let unrecorded = Some((None, sent.unrecorded())).filter(|(_, tokens)| *tokens > 0);
     let messages = sent.shares().map(|(item, tokens)| (Some(item), tokens));
@@ -291,7 +291,7 @@ fn rows<'a>(sent: &'a Sent<'_>) -> impl Iterator<Item = Row<'a>> + Clone {
     })
 }
 
-/// Returns the largest messages, the largest one first.
+/// Returns the largest messages, largest first.
 fn largest<'a>(sent: &'a Sent<'_>) -> Vec<Row<'a>> {
     let mut largest = Vec::new();
     for row in rows(sent).filter(|row| row.item.is_some()) {
@@ -302,7 +302,7 @@ fn largest<'a>(sent: &'a Sent<'_>) -> Vec<Row<'a>> {
     largest
 }
 
-/// Writes one row for each message; several are read at a time.
+/// Writes one row per message, reading messages in batches.
 fn write_rows<'a>(
     context: &mut Context,
     archive: &Archive,
@@ -370,7 +370,7 @@ fn tell_people(
         writeln!(context.output)?;
     }
     let n = prepared.items.len();
-    // A list that is hardly longer is shown whole.
+    // A list that is only a little longer is shown whole.
     if all || n <= 2 * LARGEST {
         write_rows(context, archive, sent, &rows(sent), bar_width(width))?;
     } else {
@@ -388,7 +388,7 @@ fn tell_people(
     if !prepared.changes.is_empty() {
         writeln!(context.output)?;
     }
-    // Equal treatments are told once, with how many there are and the first of their entries.
+    // Equal treatments share one row, with their count and their first entries.
     let mut alike: BTreeMap<(Step, Act, &str), (usize, Vec<EntryNumber>)> = BTreeMap::new();
     for change in &prepared.changes {
         let key = (change.step, change.act, &*change.why);
@@ -413,7 +413,7 @@ fn tell_people(
     context.show(&table)
 }
 
-/// Tells the size of the whole context.
+/// Prints the size of the whole context.
 fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
     let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
@@ -470,7 +470,7 @@ fn origin_label(origin: Origin) -> Label {
     }
 }
 
-/// Returns the width of the bar that fits beside the words of a message.
+/// Returns the width of the bar that leaves room for a message's words.
 fn bar_width(terminal: Option<usize>) -> u64 {
     match terminal {
         Some(..80) => 0,
@@ -479,7 +479,7 @@ fn bar_width(terminal: Option<usize>) -> u64 {
     }
 }
 
-/// Returns how much of the window is full.
+/// Draws how full the window is.
 fn bar(total: u64, window: u64, width: u64) -> String {
     let full = total.saturating_mul(width).div_ceil(window).min(width);
     (0..width).map(|at| if at < full { '█' } else { '░' }).collect()
@@ -489,7 +489,7 @@ fn bar_label(total: u64, window: u64) -> Label {
     if total > window { Label::Error } else { Label::Dim }
 }
 
-/// Returns the first words of a message, or what stands in their place.
+/// Returns the first words of a message, or a placeholder.
 fn first_words(item: &Item) -> String {
     const MOST: usize = 200;
     let message = item.message();

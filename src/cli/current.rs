@@ -1,11 +1,11 @@
-//! Current lists: before a command lists or names sessions, the sessions that began since the last import are imported.
+//! Automatic import: before a command lists or names sessions, new sessions of the agents are imported.
 //!
-//! Only new files are looked for. What a known session grew by comes from its live file, as in every reading command.
+//! It looks for new files only. New records of a known session are read from its live file, as in every reading command.
 //!
 //! ```text
-//! state/undertext/looked   when the agents' folders were looked at last, for which store and settings; the folders
-//!                          that were there, and the files in which was no session
-//! new                      files in folders that have changed since, and those files if they have
+//! state/undertext/looked   the mark of the last look: its time, the store and settings, the existing folders,
+//!                          and the files without a session
+//! new                      files in folders changed since then, and files without a session if they changed
 //! ```
 //!
 //! Invariant: if this fails, the command still runs on what is already in the store.
@@ -29,7 +29,7 @@ use super::error::CommandError;
 use super::output::Progress;
 use crate::render::units;
 
-/// The commands that list and name nothing, import themselves, or are called by programs that wait.
+/// Commands that list and name no sessions, import on their own, or are called by programs that wait.
 const WITHOUT: [&str; 17] = [
     "append",
     "attach",
@@ -49,17 +49,17 @@ const WITHOUT: [&str; 17] = [
     "verify",
     "watch",
 ];
-/// How long the mark of the last look may be.
+/// Maximum size of the mark of the last look, in bytes.
 const MARK: u64 = 1 << 24;
 
-/// Returns whether a command lists or names sessions.
+/// Returns true if a command lists or names sessions.
 pub(super) fn is_current(verb: &str) -> bool {
     !WITHOUT.contains(&verb)
 }
 
 impl Context {
-    /// Imports new session files of agents into the user's own store, once in a command; returns whether there were any. `held`
-    /// is the store, if there is one.
+    /// Imports new session files of agents into the user's own store, at most once per command. Returns true if there were any.
+    /// `held` is the store, if it exists.
     pub(super) fn import_new(&mut self, held: Option<&Archive>) -> bool {
         if !std::mem::take(&mut self.imports_new) || !self.is_own_store() {
             return false;
@@ -83,7 +83,7 @@ impl Context {
         if looked.new.is_empty() && !looked.has_changed {
             return false;
         }
-        // What changes after the mark's time is looked at by the next command.
+        // The next command looks at changes made after the mark's time.
         let looking = mark.as_deref().and_then(|mark| begin_look(mark).ok());
         let mut looked = look(held);
         if looked.new.is_empty() {
@@ -95,7 +95,7 @@ impl Context {
         let files = std::mem::take(&mut looked.new);
         let imported = self.import_files(&files, &folders, held.is_none());
         if let (Some(mark), Some(looking)) = (&mark, looking) {
-            // Without a mark the files are looked at again.
+            // Without a mark, the next command looks at the files again.
             let done =
                 imported.as_ref().ok().and_then(|(archive, _)| Some((archive, of(archive)?)));
             let _later = match done {
@@ -123,7 +123,7 @@ impl Context {
         !is_named && self.root().is_ok_and(|root| Some(root) == own)
     }
 
-    /// Imports files and says in one line what came of it.
+    /// Imports files and prints a one-line summary.
     fn import_files(
         &mut self,
         files: &[PathBuf],
@@ -131,7 +131,7 @@ impl Context {
         is_first: bool,
     ) -> Result<(Archive, u64), CommandError> {
         let begun = Instant::now();
-        // A command that only reads waits for no other program.
+        // A reading command must not wait for another program.
         let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
         let opened = self.open_writer();
         self.wait = wait;
@@ -170,7 +170,7 @@ impl Context {
             } else {
                 format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
             };
-            // The bare program shows it in its first line.
+            // The bare program shows the line in its header.
             if self.verb.is_empty() && !is_first && self.env.terminal.stdout && !self.json {
                 self.imported = Some(line);
                 return Ok((archive, new));
@@ -181,10 +181,10 @@ impl Context {
     }
 }
 
-/// How long an import may take before it shows how far it is.
+/// An import that takes longer than this shows its progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Returns the names of the agents of some sessions, those with most first.
+/// Returns the names of the agents, by descending number of sessions.
 fn names(folders: &[AgentFolder], formats: &BTreeMap<String, u64>) -> String {
     let agent = |format: &String| {
         let folder = folders.iter().find(|folder| folder.format == format);
@@ -206,7 +206,7 @@ fn took(time: Duration) -> String {
     }
 }
 
-/// Returns what was there when the folders were looked at last, if that was for this store and these settings.
+/// Returns the result of the last look, if it was for this store and these settings.
 fn last_look(mark: &Path, of: &str) -> Option<Look> {
     let bytes = disk::read(mark, MARK).ok()?;
     let meta = fs::symlink_metadata(mark).ok()?;
@@ -226,7 +226,7 @@ fn last_look(mark: &Path, of: &str) -> Option<Look> {
     Some(look)
 }
 
-/// Makes the mark of a look: its time is when the look began.
+/// Creates the mark of a look. Its modification time is the time the look began.
 fn begin_look(mark: &Path) -> std::io::Result<PathBuf> {
     if let Some(folder) = mark.parent() {
         disk::make_folders(folder)?;
@@ -237,7 +237,7 @@ fn begin_look(mark: &Path) -> std::io::Result<PathBuf> {
     Ok(fresh)
 }
 
-/// Keeps the mark of a look, with what was there: the store and the settings, then folders (`d`) and files (`f`), a NUL between them.
+/// Saves the mark of a look: the store and settings, then folders (`d`) and files (`f`), separated by NUL.
 fn end_look(fresh: &Path, mark: &Path, of: &str, looked: &Looked) -> std::io::Result<()> {
     let begun = fs::symlink_metadata(fresh)?.modified()?;
     let mut text = of.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Damage: how a reading command names the entries that it could not read.
+//! Damage: how a reading command reports entries that it could not read.
 
 use undertext::report::{Hint, UnreadPart, UnreadSession};
 use undertext::verbs::Damaged;
@@ -8,7 +8,7 @@ use super::error::{CommandError, Exit};
 use crate::render::units::DIGITS;
 
 impl Context {
-    /// Names damaged entries, and returns how a command ends that went on behind them.
+    /// Reports damaged entries, and returns the exit code of a command that continued after them.
     pub(crate) fn tell_damaged(&mut self, damaged: &[Damaged]) -> Result<Exit, CommandError> {
         if !self.answer_all(damaged)? {
             for Damaged { entry, problem } in damaged {
@@ -20,7 +20,7 @@ impl Context {
         Ok(self.end(damaged.is_empty()))
     }
 
-    /// Names sessions of which something could not be read, and returns how a command ends that went on behind them.
+    /// Reports sessions that could not be read in full, and returns the exit code of a command that continued after them.
     pub(crate) fn tell_unread_sessions(
         &mut self,
         unread: &[UnreadSession],
@@ -40,7 +40,7 @@ impl Context {
         Ok(if unread.is_empty() { whole } else { Exit::No })
     }
 
-    /// Returns how a command ends that showed all, or went on behind damage.
+    /// Returns the exit code: failure, with a hint, if the command skipped damage.
     pub(super) fn end(&mut self, is_whole: bool) -> Exit {
         if is_whole {
             return Exit::Yes;

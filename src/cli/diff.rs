@@ -1,4 +1,4 @@
-//! `diff`: shows how two branches differ, from where they part.
+//! `diff`: shows how two branches differ after their fork point.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         count_differences(context, &found)?;
         return Ok(exit);
     }
-    // Entries that only the other session has are shown from there.
+    // An entry that only the other session has is shown from that session.
     let there = match &args.with {
         Some(_) => Some(context.short_name(&archive, &other)?.into()),
         None => context.output.naming().session.clone(),
@@ -181,7 +181,6 @@ fn show(
     Ok(())
 }
 
-/// Counts the differences.
 fn count_differences(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
     let mut tally = Tally::default();
     for row in &found.rows {

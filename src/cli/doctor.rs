@@ -1,4 +1,4 @@
-//! `doctor`: looks at the folder of the store, and mends what it can.
+//! `doctor`: checks the store's folder and repairs what it can.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(StoreError::Absent { path: root }.into());
     }
     let mut ailments = Vec::new();
-    // What a person has to move away is named first.
+    // Obstructions that a person has to move come first.
     let fix = args.fix && !verbs::is_obstructed(&root)?;
     if fix {
         ailments = verbs::let_in(&root)?;
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
             ailments.extend(found);
         }
-        // Of a store that cannot be read the files of its sessions are not known.
+        // If the store cannot be read, the files of its sessions are unknown.
         Err(_) if !ailments.is_empty() => {}
         Err(error) => {
             let why = error.in_one_line();
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         mended = mend(context, &root, &mut ailments)?;
     }
     let mut findings = verify(context, &root, &ailments)?;
-    // What could not be mended of the store itself is named already.
+    // What could not be mended in the store itself is already listed.
     findings.retain(|found| !fix || is_of_file(found));
     if findings.iter().any(|found| found.kind == FaultKind::Lost) {
         findings.retain(|found| found.kind != FaultKind::Lost);
@@ -111,7 +111,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for calling in &lost_calls {
         tell_lost_call(context, calling)?;
     }
-    // Settings that cannot be read keep other commands from their work.
+    // Unreadable settings stop other commands.
     let settings = context.settings();
     if let Err(error) = &settings {
         context.output.warn(&error.in_one_line());
@@ -130,7 +130,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
-/// Looks for what killed commands left wherever they wrote, and deletes it if that is to be fixed.
+/// Finds the temporary files of killed commands, wherever they were written, and deletes them if `fix` is set.
 fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
     let Some(leftovers) = context.leftovers() else { return Vec::new() };
     let looked =
@@ -151,7 +151,7 @@ fn open(context: &mut Context, root: &Path) -> Result<Archive, CommandError> {
     Ok(archive)
 }
 
-/// Returns what a verification finds that needs care, unless it is known why the store cannot be read.
+/// Returns the findings of a verification, unless it is already known why the store cannot be read.
 fn verify(
     context: &mut Context,
     root: &Path,
@@ -175,7 +175,7 @@ fn verify(
     Ok(findings)
 }
 
-/// Returns a finding of a verification as an ailment.
+/// Converts a verification's finding to an ailment.
 fn ailment_of(root: &Path, finding: &Finding) -> Ailment {
     let Finding { session, item, problem, .. } = finding;
     if is_of_file(finding) {
@@ -189,7 +189,7 @@ fn is_of_file(finding: &Finding) -> bool {
     matches!(finding.kind, FaultKind::File | FaultKind::Ahead | FaultKind::Unread)
 }
 
-/// Mends the store, and takes note of what is wrong with it and does not come back.
+/// Mends the store. If that fails, adds the damage it found to `ailments`.
 fn mend(
     context: &mut Context,
     root: &Path,
@@ -224,7 +224,7 @@ fn mend(
         MendOutcome::Left(why) => why,
     };
     findings.retain(|found| found.kind.is_damage());
-    // What was found says more; and to mend it once more would not help.
+    // The findings say more, and mending again would not help.
     ailments.retain(|ailment| ailment.cure != Cure::Mend || findings.is_empty());
     for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
         ailment.cure = Cure::Person;

@@ -1,12 +1,11 @@
-//! All ambient state, read once at the start: arguments, folders, terminal, environment, and the two
-//! things that change by themselves, time and chance.
+//! All ambient state, read once at the start: arguments, folders, terminal, environment variables, and the two things that change
+//! on their own, time and randomness.
 //!
-//! For tests only, and in no help text: `UNDERTEXT_TEST_CLOCK`, in Unix milliseconds, is where the
-//! clock starts, to advance by one millisecond a reading, and times are shown in UTC; `UNDERTEXT_TEST_SEED`, a number, makes uuids
-//! a function of it.
+//! For tests only, and not in the help: `UNDERTEXT_TEST_CLOCK` starts the clock at a Unix time in milliseconds, advances it by
+//! one millisecond per reading and shows times in UTC; `UNDERTEXT_TEST_SEED`, a number, makes uuids deterministic.
 //!
-//! Invariant: a variable that is set but empty counts as unset, as `NO_COLOR` and XDG ask; only a
-//! pager can be empty, which means none.
+//! Invariant: an empty variable counts as unset, as the `NO_COLOR` and XDG conventions require. The exception is an empty pager,
+//! which means no pager.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -33,25 +32,24 @@ use super::hint::SHORT;
 use crate::render::safe;
 use crate::render::time::Zone;
 
-/// The variables that say where this user's own things lie, and count only if they are absolute.
+/// Variables that name this user's own folders. Only absolute paths count.
 const FOLDERS: [&str; 4] = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 
 /// The variable with which this user allows a store on a network file system.
 pub(crate) const ALLOW_NETWORK: &str = "UNDERTEXT_ALLOW_NETWORK";
 
 const DEFAULT_PAGER: &str = "less -FRX";
-/// The variables by which pagers show colours, leave the screen as it is, and end where all fits on it.
+/// Makes pagers show colours, leave the screen as it is, and exit if everything fits on it.
 const PAGER_VARIABLES: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
-/// The system that this program runs on.
 pub(crate) const SYSTEM: &str = env::consts::OS;
 
-/// What the process was given.
+/// The ambient state of the process.
 #[derive(Clone, Debug)]
 pub(crate) struct Env {
     /// The command line, program name first.
     pub(crate) args: Vec<OsString>,
-    /// The short name of the program, if it was called by that.
+    /// The program's short name, if it was called by that name.
     pub(crate) short: Option<&'static str>,
     pub(crate) current_dir: PathBuf,
     pub(crate) home: Option<PathBuf>,
@@ -66,22 +64,21 @@ pub(crate) struct Env {
     pub(crate) shell: Option<PathBuf>,
     /// The pager and its arguments; empty for none.
     pub(crate) pager: Vec<String>,
-    /// What the pager is told by variables that the user leaves unset, so that it shows colours.
+    /// Pager variables that the user has not set; they turn colours on.
     pub(crate) pager_variables: Vec<(&'static str, &'static str)>,
     pub(crate) terminal: Terminal,
     /// The terminal's width, if it is known.
     pub(crate) columns: Option<usize>,
-    /// Whether `NO_COLOR` is unset and the terminal is not dumb.
+    /// True if `NO_COLOR` is unset and the terminal is not dumb.
     pub(crate) welcomes_colour: bool,
-    /// Whether the terminal takes no sequences, such as those that clear a line.
+    /// True if the terminal understands no escape sequences, such as those that clear a line.
     pub(crate) is_dumb: bool,
-    /// The zone in which times are shown.
     pub(crate) zone: Zone,
     variables: BTreeMap<OsString, OsString>,
     moment: Moment,
 }
 
-/// Which of the three streams are a terminal.
+/// Which of the three standard streams are terminals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terminal {
     pub(crate) stdin: bool,
@@ -89,7 +86,7 @@ pub(crate) struct Terminal {
     pub(crate) stderr: bool,
 }
 
-/// Time and chance, as the verbs are given them.
+/// The source of time and randomness for the verbs.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     clock: Clock,
@@ -139,13 +136,13 @@ impl Ambient for Moment {
     fn salt(&mut self) -> [u8; 16] {
         match &mut self.chance {
             Chance::Real => Machine.salt(),
-            // A sequence of its own, so that salts change no uuid of a test.
+            // A separate sequence, so that salts do not change a test's uuids.
             Chance::Seeded { seed, drawn } => random(!*seed, &mut drawn.clone()),
         }
     }
 }
 
-/// Returns the next number of a sequence.
+/// Returns the next random bytes of a seeded sequence.
 fn random(seed: u64, drawn: &mut u64) -> [u8; 16] {
     let input = (u128::from(seed) << 64 | u128::from(*drawn)).to_be_bytes();
     *drawn = drawn.wrapping_add(1);
@@ -162,7 +159,7 @@ impl Env {
             stdout: io::stdout().is_terminal(),
             stderr: io::stderr().is_terminal(),
         };
-        // A folder that was removed has no path; `.` still fails where it is used, and only there.
+        // A deleted folder has no path. `.` fails only where it is used.
         let current_dir = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let mut env =
             Self::new(env::args_os().collect(), env::vars_os().collect(), current_dir, terminal);
@@ -172,7 +169,6 @@ impl Env {
         env
     }
 
-    /// Derives the rest of the environment from the process's own.
     fn new(
         args: Vec<OsString>,
         variables: BTreeMap<OsString, OsString>,
@@ -190,7 +186,7 @@ impl Env {
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
         // A dumb terminal cannot move its cursor.
         let mut pager = if is_dumb { Vec::new() } else { command(&pager) };
-        // One who sets LESS otherwise has less told by its arguments.
+        // A user's own LESS may lack `-R`, so it is passed as an argument.
         if pager.first().is_some_and(|program| is_less(program))
             && text("LESS").is_some_and(|set| !set.contains('R'))
         {
@@ -231,13 +227,13 @@ impl Env {
         }
     }
 
-    /// Returns the value of a variable, such as one that names an agent's folder, unless it is empty.
+    /// Returns the value of a variable, or `None` if it is empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
-    /// Returns the environment variables that an agent must pass to undertext, so that it finds the same store and settings,
-    /// and the variable for the agent's folder.
+    /// Returns the environment variables that an agent must pass to undertext, so that it finds the same store and settings: this
+    /// user's folders, and `agent`, the variable of the agent's folder.
     pub(crate) fn handed_on(&self, agent: Option<&'static str>) -> Vec<(&'static str, OsString)> {
         let folders = FOLDERS.into_iter().chain(agent).filter_map(|name| {
             let folder = Path::new(self.variable(name)?);
@@ -248,7 +244,7 @@ impl Env {
         folders.chain(allowed).collect()
     }
 
-    /// Returns the current folder by the name under which the shell went there, which may lead through links.
+    /// Returns the current folder by the shell's name for it, which may contain links.
     pub(crate) fn shells_dir(&self) -> PathBuf {
         let named = self.variable("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
         let here = self.current_dir.canonicalize().ok();
@@ -256,8 +252,8 @@ impl Env {
         named.filter(is_here).unwrap_or_else(|| self.current_dir.clone())
     }
 
-    /// Returns the folder that the user works in: the repository of this user's that the current folder lies in, or that
-    /// folder. None if the home folder lies below, because then it is no project.
+    /// Returns the user's project: this user's repository that contains the current folder, or the current folder. `None` if it
+    /// contains the home folder, because then it is not a project.
     pub(crate) fn project(&self) -> Option<PathBuf> {
         let here = self.current_dir.canonicalize().ok()?;
         let home = self.home.as_ref().and_then(|home| home.canonicalize().ok());
@@ -271,8 +267,8 @@ impl Env {
         is_project(&project).then_some(project)
     }
 
-    /// Returns where this program lies: as it was typed or found, if that leads to it, so that the path outlasts another
-    /// version in the same place.
+    /// Returns the path of this program as it was typed or found in PATH, if that leads here. This path stays valid when another
+    /// version is installed there.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         let running = env::current_exe()?;
         let is_it = |path: &PathBuf| {
@@ -291,7 +287,7 @@ impl Env {
         Ok(found.into_iter().next().unwrap_or(running))
     }
 
-    /// Returns a path as it is shown, with `~` for the home folder.
+    /// Returns a path for display, with `~` for the home folder.
     pub(crate) fn homely(&self, path: &Path) -> String {
         match self.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
             Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
@@ -300,13 +296,13 @@ impl Env {
         }
     }
 
-    /// Returns a source of time and chance for one archive after another.
+    /// Returns a function that creates a source of time and randomness for each archive.
     pub(crate) fn ambient_source(&self) -> impl Fn() -> Box<dyn Ambient> + use<> {
         let moment = self.moment;
         move || Box::new(moment)
     }
 
-    /// Returns the computer and account that paths belong to; without a number for this computer, all lie elsewhere.
+    /// Returns the computer and account that paths belong to. Without a number for this computer, no path belongs to it.
     pub(crate) fn here(&self) -> Result<Here, CommandError> {
         let state = self.state_home.as_deref();
         let machine = state.map(|state| trust::machine(&state.join("undertext"))).transpose();
@@ -314,43 +310,43 @@ impl Env {
         Ok(Here { machine: machine.unwrap_or_default(), ..self.nowhere() })
     }
 
-    /// Returns a computer on which no path lies.
+    /// Returns a computer that no path belongs to.
     pub(crate) fn nowhere(&self) -> Here {
         Here { machine: MachineId::default(), home: self.home.clone() }
     }
 
-    /// Returns the computer and account that paths belong to, and draws a number for the computer if it has none.
+    /// Returns the computer and account that paths belong to. Draws a number for this computer if it has none.
     pub(crate) fn drawn_here(&self) -> Result<Here, CommandError> {
         let here = self.here()?;
         if here.machine != MachineId::default() {
             return Ok(here);
         }
         let Some(state) = self.state_home.as_deref() else { return Ok(here) };
-        // Zero is no number of a computer.
+        // Zero means no number.
         let drawn = self.ambient().uuid().as_u64_pair().0 | 1;
         let machine = trust::draw_machine(&state.join("undertext"), MachineId::new(drawn));
         let machine = machine.context("cannot save this computer's number")?;
         Ok(Here { machine, ..here })
     }
 
-    /// Returns time and chance for the verbs of one archive.
+    /// Returns a source of time and randomness for one archive.
     pub(crate) fn ambient(&self) -> Box<dyn Ambient> {
         Box::new(self.moment)
     }
 }
 
-/// How much is read of stdin, or of a file that stands for it.
+/// Maximum number of bytes read from stdin, or from a file given instead.
 pub(crate) const STDIN: u64 = 1 << 30;
 
-/// Reads all that comes on stdin.
+/// Reads all of stdin.
 pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
     disk::whole(io::stdin().lock(), STDIN)
 }
 
-/// As many bytes of a line as a terminal hands on; what is typed behind them it drops in silence.
+/// Maximum length of a line that a terminal passes on, in bytes. It silently drops the rest.
 const TYPED: u64 = if cfg!(target_os = "linux") { 4095 } else { 1023 };
 
-/// Reads the line that a person types; one that the terminal may have cut off is an error.
+/// Reads a typed line. A line that the terminal may have cut off is an error.
 pub(crate) fn read_typed() -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     io::stdin().lock().take(TYPED).read_until(b'\n', &mut line)?;
@@ -360,12 +356,12 @@ pub(crate) fn read_typed() -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The longest event of an agent.
+/// Maximum size of an agent's event.
 const EVENT: u64 = 16 << 20;
-/// How long an event on stdin is waited for.
+/// How long to wait for an event on stdin.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Reads an agent's event on stdin, which whoever writes it may forget to end: it ends with its object.
+/// Reads an agent's event from stdin. The event ends where its object ends, because the writer may leave stdin open.
 pub(crate) fn read_event() -> io::Result<Vec<u8>> {
     let (send, receive) = mpsc::sync_channel(0);
     let read = move || {
@@ -399,12 +395,12 @@ pub(crate) fn read_event() -> io::Result<Vec<u8>> {
     Err(Refusal::TooLong(EVENT).into())
 }
 
-/// Returns whether bytes are a whole object.
+/// Returns true if the bytes are one complete JSON object.
 fn is_object(bytes: &[u8]) -> bool {
     bytes.trim_ascii_end().ends_with(b"}") && Raw::object(bytes.trim_ascii()).is_some()
 }
 
-/// Returns a command line as a program and its arguments; one that needs a shell is given to one.
+/// Splits a command line into a program and its arguments. A line with shell syntax is run by `sh -c`.
 fn command(line: &str) -> Vec<String> {
     const MEANINGFUL: &[char] = &[
         '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', '#', '~', '=',
@@ -416,7 +412,7 @@ fn command(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Returns whether a pager is less.
+/// Returns true if a pager is `less`.
 pub(crate) fn is_less(program: &str) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("less"))
 }

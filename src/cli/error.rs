@@ -1,7 +1,7 @@
 //! Errors for people: what failed and why, what to do next, and the exit code.
 //!
-//! An [`anyhow::Error`] that reaches `?` is a failure. A bare [`io::Error`] that does is a failure to
-//! write output: errors of files are given the name of the file before they go that far.
+//! An [`anyhow::Error`] that reaches `?` is a failure. A bare [`io::Error`] is a failure to write output: an error of a file gets
+//! the file's name before it reaches a command.
 
 use std::io;
 use std::process::ExitCode;
@@ -15,43 +15,43 @@ use super::hint::Naming;
 use crate::render::style::{Label, Styles};
 use crate::render::{safe, wrap};
 
-/// An error that repeats a long word is cut after this many characters.
+/// Longer error texts are cut to this many characters.
 const LONGEST: usize = 2000;
 
-/// The end of a command that did its work.
+/// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It is done, or the answer is yes.
+    /// Done, or the answer is yes.
     Yes,
     /// The answer is no: a check found something.
     No,
 }
 
-/// The kind of an error, which decides the exit code.
+/// The kind of an error. It decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The request cannot be met: wrong use.
+    /// Wrong use: the request cannot be met.
     User,
-    /// What was asked for is not there.
+    /// The requested thing does not exist.
     Absent,
-    /// It should have worked, and did not.
+    /// Something failed that should have worked.
     Failed,
     /// The store was written by a newer version.
     NewerStore,
-    /// A defect of this program.
+    /// A bug in this program.
     Internal,
     /// The output could not be written.
     Output,
-    /// The change was made, and the output could not be written.
+    /// The change was made, but the output could not be written.
     Untold,
-    /// The reader of the output has seen enough, which is no error.
+    /// The reader of the output closed it, which is not an error.
     BrokenPipe,
-    /// A person was asked, and declined.
+    /// A person was asked and declined.
     #[cfg_attr(not(feature = "browse"), expect(dead_code, reason = "nothing is asked so"))]
     Declined,
 }
 
-/// An error, with hints at the next step.
+/// An error with hints at the next step.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
@@ -60,22 +60,21 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Returns an error of a kind, without hints.
     pub(crate) fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
         Self { kind, error: error.into(), hints: Vec::new() }
     }
 
-    /// Returns the error of a request that cannot be met.
+    /// Creates the error of a request that cannot be met.
     pub(crate) fn user(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Kind::User, error)
     }
 
-    /// Returns the error of a request for what is not there.
+    /// Creates the error of a request for something that does not exist.
     pub(crate) fn absent(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Kind::Absent, error)
     }
 
-    /// Returns the end of a command whose question a person declined.
+    /// Creates the error for a question that a person declined.
     #[cfg(feature = "browse")]
     pub(crate) fn declined() -> Self {
         Self::new(Kind::Declined, anyhow::anyhow!("nothing was picked"))
@@ -87,24 +86,23 @@ impl CommandError {
         self
     }
 
-    /// Says what is wrong in other words, and hints at other next steps.
+    /// Replaces the error's message and hints. The old message becomes the cause.
     pub(crate) fn called(self, words: String, hints: impl IntoIterator<Item = Hint>) -> Self {
         Self { error: self.error.context(words), hints: hints.into_iter().collect(), ..self }
     }
 
-    /// Returns what can be done next.
     pub(crate) fn into_hints(self) -> Vec<Hint> {
         self.hints
     }
 
-    /// Returns whether it says that there is no store.
+    /// Returns true if the error says that the store does not exist.
     pub(crate) fn is_absence(&self) -> bool {
         self.error
             .downcast_ref::<StoreError>()
             .is_some_and(|error| matches!(error, StoreError::Absent { .. }))
     }
 
-    /// Returns whether it says that an agent has a session open, and would see a change of it once it closed that.
+    /// Returns true if the error says that an agent has the session open, and would see the change after closing it.
     pub(crate) fn is_open(&self) -> bool {
         let error = self.error.downcast_ref::<OpsError>();
         let is_final = |error: &SyncError| match error {
@@ -114,14 +112,14 @@ impl CommandError {
         matches!(error, Some(OpsError::Sync(error)) if is_final(error) == Some(false))
     }
 
-    /// Returns whether it says that the store is damaged.
+    /// Returns true if the error says that the store is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         self.error
             .downcast_ref::<StoreError>()
             .is_some_and(|error| matches!(error, StoreError::Corrupt { .. }))
     }
 
-    /// Returns whether the same may work later, as when a disk is full or another program is at work.
+    /// Returns true if a retry may succeed, as after a full disk or while another program was working.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::User | Kind::Absent | Kind::Failed)
     }
@@ -131,7 +129,7 @@ impl CommandError {
         self.causes().join(": ")
     }
 
-    /// Says that the change was made all the same, if the output could not be written.
+    /// Adds that the change was made, if the output could not be written.
     pub(crate) fn after(self, made: impl FnOnce() -> Option<String>) -> Self {
         if self.kind != Kind::Output {
             return self;
@@ -142,17 +140,17 @@ impl CommandError {
         }
     }
 
-    /// Returns whether it says that the output cannot be written.
+    /// Returns true if the output cannot be written.
     pub(crate) fn is_output(&self) -> bool {
         matches!(self.kind, Kind::Output | Kind::BrokenPipe)
     }
 
-    /// Returns whether there is anything to tell.
+    /// Returns true if the error is not reported.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.kind, Kind::BrokenPipe | Kind::Declined)
     }
 
-    /// Returns the error, its causes and its hints, a line or more each, safe to show.
+    /// Formats the error, its causes and its hints for the terminal, safely escaped.
     pub(crate) fn render(&self, styles: Styles, naming: &Naming, width: Option<usize>) -> String {
         let mut shown = String::new();
         let mut tell = |label, title: &str, text: &str| {
@@ -160,7 +158,7 @@ impl CommandError {
             shown.push(' ');
             let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
             let text = text.get(..end.unwrap_or(text.len())).unwrap_or(text);
-            // An id that is named may have line breaks.
+            // An id may contain line breaks.
             let text = if label == Label::Error { safe::line(text) } else { safe::text(text) };
             shown.push_str(&wrap::fit(&text, title.len() + 1, width));
             shown.push_str(if end.is_some() { "…" } else { "" });
@@ -179,7 +177,7 @@ impl CommandError {
         shown
     }
 
-    /// Returns the error as programs are told it.
+    /// Returns the error in the form for programs.
     pub(crate) fn report(&self, naming: &Naming) -> Failed<'_> {
         let mut causes = self.causes().into_iter();
         let error = causes.next().unwrap_or_default();
@@ -187,7 +185,7 @@ impl CommandError {
         Failed { error, causes: causes.collect(), hints, exit: self.code() }
     }
 
-    /// Returns the error and its causes; what the system said of a file stands in one line with what was done with it.
+    /// Returns the error and its causes. A system error of a file is joined with the failed action into one line.
     fn causes(&self) -> Vec<String> {
         let mut causes: Vec<String> = self.error.chain().map(in_words).collect();
         if self.is_absence() {
@@ -215,12 +213,12 @@ impl CommandError {
     }
 }
 
-/// Returns an error in words.
+/// Describes an error.
 pub(super) fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
     error.downcast_ref::<io::Error>().map_or_else(|| error.to_string(), disk::words)
 }
 
-/// Returns the error of a path that was typed: wrong use if nothing can lie there, else a failure.
+/// Creates the error for a typed path: wrong use if the path is impossible, otherwise a failure.
 pub(crate) fn of_path(what: String, error: io::Error) -> CommandError {
     use io::ErrorKind as E;
     let is_wrong =

@@ -84,7 +84,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the session that is named.
+    /// Returns the named session.
     fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
         if let [_, second, ..] = self.session.as_slice() {
             let error = anyhow!("{} is a second session; a file has one", second.display());
@@ -95,7 +95,7 @@ impl Args {
         one(self.session.first().map(OsString::as_os_str), self.named.as_deref())
     }
 
-    /// Returns the file to write, unless it is the standard output.
+    /// Returns the output file; `None` for stdout.
     fn file(&self) -> Option<&Path> {
         self.out.as_deref().filter(|out| *out != Path::new("-"))
     }
@@ -209,7 +209,7 @@ fn export_bundle(context: &mut Context, args: &Args, out: &Path) -> Result<Exit,
     bundle(context, &archive, &sessions, out, args.force)
 }
 
-/// Writes sessions to a bundle, and reads it back.
+/// Writes sessions to a bundle and reads it back to check it.
 pub(super) fn bundle(
     context: &mut Context,
     archive: &Archive,
@@ -288,7 +288,7 @@ fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit,
     context.tell_damaged(&damaged()?)
 }
 
-/// Tells how many secrets were masked, and how to leave them.
+/// Reports how many secrets were masked, and the option that shows them.
 fn tell_masked(context: &mut Context, masked: u64) {
     if masked > 0 {
         let masked = counted(masked, "secret is", "secrets are");
@@ -296,8 +296,8 @@ fn tell_masked(context: &mut Context, masked: u64) {
     }
 }
 
-/// Writes a conversation as a document: its calls and results are paired first, then its words are written. Returns how many
-/// secrets were masked.
+/// Writes a conversation as a document: a first pass pairs calls with results, a second one writes the text. Returns the number
+/// of masked secrets.
 fn write_document(
     out: &mut dyn Write,
     front: Front<'_>,
@@ -320,15 +320,15 @@ fn write_document(
     Ok(document.end(out)?)
 }
 
-/// Lines of a file that a person looks at: no control sequence in them reaches the terminal.
+/// Lines of a file for display, with control sequences removed.
 #[derive(Default)]
 struct Shown {
-    /// The line that has not ended.
+    /// The last line, as long as it is incomplete.
     open: Vec<u8>,
 }
 
 impl Shown {
-    /// Adds bytes, and returns the lines that they end, made safe.
+    /// Adds bytes, and returns the completed lines, made safe.
     fn push(&mut self, part: &[u8]) -> String {
         self.open.extend_from_slice(part);
         let end = self.open.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -337,7 +337,7 @@ impl Shown {
     }
 }
 
-/// A file whose bytes are counted as they are written.
+/// A writer that counts its bytes.
 struct Counted<'f> {
     file: &'f mut dyn Write,
     bytes: u64,
@@ -355,7 +355,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// Names the damaged entries for which a file was not written.
+/// Reports the damaged entries that prevented writing a file.
 fn refused<T>(
     context: &mut Context,
     opened: &Opened,
@@ -412,7 +412,7 @@ fn list(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
     context.show(&table)
 }
 
-/// Makes a file that is there whole or not at all.
+/// Creates a file atomically: complete or not at all.
 fn write_file(
     path: &Path,
     force: bool,
@@ -427,7 +427,7 @@ fn write_file(
         let why = anyhow!("{} is a folder; name a file in it", safe::path(path));
         return Err(CommandError::user(why));
     }
-    // Only a file is replaced: never a device, a pipe, or a link that others rely on.
+    // Only replace regular files: never a device, a pipe, or a link that others rely on.
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
         Err(error) if Refusal::of(&error).is_some() => {
@@ -437,10 +437,10 @@ fn write_file(
         _ => {}
     }
     let fresh = temporary_path(path);
-    // Who cannot write to the state folder can export all the same.
+    // Export works without a writable state folder.
     let _writing = leftovers.and_then(|leftovers| leftovers.note(&fresh).ok());
     let failed = |error| of_path(format!("cannot write {}", safe::path(path)), error);
-    // The words of a session are nobody else's affair.
+    // Nobody else may read a session's text.
     let mut file = BufWriter::new(disk::make(&fresh).map_err(failed)?);
     let written = fill(&mut file).and_then(|()| {
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -450,7 +450,7 @@ fn write_file(
         if force {
             return fs::rename(&fresh, path).map_err(failed);
         }
-        // Unlike a rename, a link never takes the place of a file that came meanwhile.
+        // Unlike a rename, a link never replaces a file that was created meanwhile.
         match fs::hard_link(&fresh, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
             Err(_) => fs::rename(&fresh, path).map_err(failed),

@@ -1,8 +1,8 @@
-//! Following: what a conversation gains is shown as its file grows, until nobody reads it any more.
+//! Following (`log --follow`): shows new entries of a conversation as its file grows, until nobody reads the output.
 //!
-//! The file is looked at a few times a second. Where it changed the session is read again, from the store and what the file
-//! holds beyond it, or from the file alone if it is shown as it is. A file that is deleted is waited for. Where the agent or a
-//! command goes on in another file, that one is followed, also before the store has it.
+//! The file is checked a few times a second. If it changed, the session is read again: from the store and its live file, or from
+//! the file alone if the file itself was named. A deleted file is waited for. If the agent or a command continues in another
+//! file, that file is followed, even before the store has imported it.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -22,37 +22,37 @@ use super::shown::Shown;
 use super::{Context, Opened};
 use crate::render::answers;
 
-/// How often the file is looked at.
+/// How often the file is checked.
 const TICK: Duration = Duration::from_millis(200);
-/// After how long it is read again if that failed.
+/// How long to wait after a failed read.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Reading a long session again may take up one part in this many of the time.
+/// Rereading a long session may take at most 1/SHARE of the time.
 const SHARE: u32 = 5;
-/// How many entries that precede are known, to tell where a conversation goes on that went back.
+/// Number of earlier entries remembered, to find the fork point when a conversation goes back.
 const KNOWN: usize = 4096;
-/// How many entries are read to find the last one that is known; more if it is not among them.
+/// Number of entries read at first to find the last known one; more are read if it is not among them.
 const NEWEST: usize = 64;
-/// How many entries are shown of a conversation of which none is known.
+/// Number of entries shown of a conversation without known entries.
 const FRESH: usize = 10;
 
-/// A conversation while it is followed.
+/// The state of a followed conversation.
 pub(super) struct Following {
     file: PathBuf,
-    /// The session in the store, unless the file is shown as it is.
+    /// The session in the store; `None` if the file itself is shown.
     held: Option<SessionName>,
     session: Session,
-    /// The file that took its place before, if it is shown all the same.
+    /// The file that continues this one. It is not followed, because the older file was named explicitly.
     left: Option<PathBuf>,
-    /// When it is looked for the next one.
+    /// When to look for the next file.
     due: Instant,
     seen: Option<Stamp>,
     known: BTreeSet<EntryId>,
-    /// The last entry that is said.
+    /// The last message entry shown.
     last: Option<EntryId>,
 }
 
 impl Following {
-    /// Begins to follow a conversation behind its last entry.
+    /// Starts to follow a conversation after its last entry.
     pub(super) fn of(
         context: &Context,
         opened: &Opened,
@@ -66,7 +66,7 @@ impl Following {
         })?;
         let file = context.env.current_dir.join(file);
         let held = archive.root().map(|_| session.name.clone());
-        // Who names a file that was left sees that one.
+        // If you name a file that the session has moved on from, you see that file.
         let left = held.is_none().then(|| verbs::successor_of(session, &file)).flatten();
         let seen = Stamp::at(&file);
         let mut following = Self {
@@ -83,7 +83,7 @@ impl Following {
         Ok(following)
     }
 
-    /// Shows what is new until nobody reads it.
+    /// Shows new entries until nobody reads the output.
     pub(super) fn go_on(
         mut self,
         context: &mut Context,
@@ -91,11 +91,11 @@ impl Following {
     ) -> Result<Exit, CommandError> {
         let mut pause = TICK;
         let mut is_told = false;
-        // What came since the conversation was shown is new too.
+        // Entries added since the conversation was shown are new too.
         let mut is_read = false;
         loop {
             is_read &= !self.moves_on(context);
-            // A file that cannot be looked at now is taken to be as it was.
+            // A file that cannot be checked now counts as unchanged.
             let seen = Stamp::at(&self.file).unwrap_or(self.seen);
             if seen != self.seen || !is_read {
                 let before = std::mem::replace(&mut self.seen, seen);
@@ -106,7 +106,7 @@ impl Following {
                 pause = TICK.max(begun.elapsed() * SHARE);
                 match read {
                     Err(error) if error.is_output() => return Err(error),
-                    // It may be in the middle of a change, or the store is away: it is read again until that is over.
+                    // The file may be mid-change, or the store unavailable: keep retrying.
                     Err(error) => {
                         pause = pause.max(AGAIN);
                         if !std::mem::replace(&mut is_told, true) {
@@ -125,7 +125,7 @@ impl Following {
         }
     }
 
-    /// Follows the file in which the session goes on in the place of the one that is followed; returns whether there is one.
+    /// Switches to the file in which the session continues. Returns false if there is none.
     fn moves_on(&mut self, context: &mut Context) -> bool {
         if self.due > Instant::now() {
             return false;
@@ -141,7 +141,7 @@ impl Following {
         true
     }
 
-    /// Tells what became of the file, if it did not only grow.
+    /// Reports what happened to the file, unless it only grew.
     fn tell(&self, context: &mut Context, before: Option<Stamp>) {
         let file = context.env.homely(&self.file);
         match (before, self.seen) {
@@ -157,7 +157,7 @@ impl Following {
         }
     }
 
-    /// Reads the session again and shows what is new in it.
+    /// Reads the session again and shows its new entries.
     fn read(&mut self, context: &mut Context, how: &Shown) -> Result<(), CommandError> {
         let opened = match &self.held {
             None => context.peek(&self.file)?,
@@ -225,7 +225,7 @@ impl Following {
     }
 }
 
-/// Returns the last entry that is said: what is said next does not follow the agent's own records behind it.
+/// Returns the last message entry. The next message does not follow the agent's own records after it.
 fn last_said(lines: &[Line]) -> Option<EntryId> {
     lines.iter().rfind(|line| !answers::is_own(line)).and_then(|line| line.id)
 }

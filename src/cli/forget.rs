@@ -1,4 +1,4 @@
-//! `forget`: takes out what a whole session says.
+//! `forget`: redacts the text of a whole session.
 
 use anyhow::anyhow;
 use undertext::report::Line;

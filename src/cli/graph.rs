@@ -1,4 +1,4 @@
-//! `graph`: shows where a session's paths part, and their ends.
+//! `graph`: shows a session's branches and where they fork.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ use crate::render::graph::{Look, Rows};
 use crate::render::safe;
 use crate::render::style::Label;
 
-/// The head of a graph is not set wider than this.
+/// Maximum width of a graph's heading.
 const WIDEST: usize = 100;
 
 /// Show turns and branches as a graph
@@ -117,7 +117,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
-/// Says how to read a turn, a reverted one if there is any, and what else a person may want next.
+/// Suggests next commands: to read a turn, preferably a reverted one, and others that fit the session.
 fn say_next(
     context: &mut Context,
     opened: &Opened,
@@ -158,7 +158,7 @@ impl Context {
     fn say_head(&mut self, opened: &Opened, edited: Option<u64>) -> Result<(), CommandError> {
         let Opened { archive, session } = opened;
         let card = archive.store().card(session.key)?;
-        // Settings that cannot be read only hide this.
+        // Unreadable settings hide only the model.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
         let model = settings.and_then(|asked| verbs::model(archive, session, &asked));
         let now = self.env.ambient().now();

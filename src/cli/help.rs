@@ -1,6 +1,6 @@
-//! `help`: the commands in groups.
+//! `help`: lists the commands in groups, and shows the pages about places and options.
 //!
-//! Invariant: every command stands in one group.
+//! Invariant: no command is missing from the groups, and none is in two of them.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,12 +15,12 @@ use super::output::Output;
 use super::{Context, NAME, options};
 use crate::render::wrap::wrap;
 
-/// The commands that `help` describes in a line each.
+/// The commands that `help` describes in one line each.
 const EVERYDAY: [&str; 12] = [
     "sessions", "graph", "show", "log", "search", "status", "revert", "undo", "resume", "branch",
     "context", "compact",
 ];
-/// The groups of all commands.
+/// All commands in groups.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Look", &["sessions", "log", "show", "graph", "diff", "search", "status", "help"]),
     ("Go back", &["revert", "undo", "redo", "branch", "switch", "checkpoint", "resume"]),
@@ -33,7 +33,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         &["new", "append", "turn", "recover", "clear", "attach", "hook", "completions", "man"],
     ),
 ];
-/// The group of the commands that scripts and agents type.
+/// The group for scripts and agents.
 const PROGRAMS: &str = "For programs";
 /// The page about sessions and places.
 const PLACES: &str = "\
@@ -56,7 +56,7 @@ Numbers are never reused. revert goes to just before a turn, and to just after
 any other place.
 ";
 
-/// Help is not set wider than this: long lines are hard to read.
+/// Maximum width of help; longer lines are hard to read.
 const WIDEST_HELP: usize = 100;
 
 /// Explain undertext or a command
@@ -128,7 +128,7 @@ pub(crate) fn show(
     }
 }
 
-/// Returns the error of words that name no command.
+/// Returns the error for words that name no command.
 pub(crate) fn unknown(command: &[String]) -> CommandError {
     let why = anyhow!("there is no command {:?}", command.join(" "));
     CommandError::user(why).hinted(Line::new("help").to("list the commands"))
@@ -149,12 +149,10 @@ pub(crate) fn lay_out(
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}"))
 }
 
-/// Returns how wide help is set.
 fn width(columns: Option<usize>) -> usize {
     columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP))
 }
 
-/// Prints a help text.
 pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, CommandError> {
     let text = answer.render();
     let is_coloured = output.styles().is_coloured();
@@ -202,7 +200,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, described: Described
     lines.join("\n")
 }
 
-/// Returns the value of an option that was typed, where the arguments cannot be understood as a whole.
+/// Finds the value of an option in arguments that do not parse.
 pub(crate) fn typed(args: &[OsString], option: &str) -> Option<OsString> {
     let at = args.iter().position(|arg| arg.as_encoded_bytes().starts_with(option.as_bytes()))?;
     let joined = args.get(at)?.to_str()?.strip_prefix(option)?.strip_prefix('=');

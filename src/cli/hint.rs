@@ -1,8 +1,8 @@
-//! Hints as people are shown them: in words, and perhaps with a command line that can be typed as it is.
+//! Hints for people: a text, and perhaps a command line that works when typed.
 //!
-//! [`Naming`] knows which store and which session was typed, and spells every command line that a person is shown.
+//! [`Naming`] knows the store and the session that were typed, and spells every command line shown to a person.
 //!
-//! Invariant: no other file spells a command line in what a command prints; a test reads the sources for that.
+//! Invariant: no other file spells a command line for output. A test scans the sources for it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use undertext::verbs;
 use crate::render::safe;
 use crate::render::units::DIGITS;
 
-/// The name of the program.
+/// The program's name.
 pub(crate) const NAME: &str = "undertext";
-/// Its short name, which completions and packages define.
+/// The program's short name, which completions and packages define.
 pub(crate) const SHORT: &str = "ut";
 
-/// The commands that take a session as their only word.
+/// Commands whose only word is a session.
 const TAKING: [&str; 15] = [
     "audit",
     "checkpoints",
@@ -37,19 +37,19 @@ const TAKING: [&str; 15] = [
     "undo",
 ];
 
-/// The names in a command line by which it works on the same store and the same session.
+/// The names that make a command line work on the same store and session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Naming {
-    /// The short name of the program, if that was typed.
+    /// The program's short name, if it was typed.
     pub(crate) short: Option<&'static str>,
-    /// The folder of the store, if it was typed.
+    /// The store's folder, if it was typed.
     pub(crate) store: Option<PathBuf>,
-    /// The session, unless it is the one that a command takes which names none.
+    /// The session, unless it is the one that a command without a session uses.
     pub(crate) session: Option<OsString>,
 }
 
 impl Naming {
-    /// Returns a hint as it is shown.
+    /// Formats a hint for people.
     pub(crate) fn spell_hint(&self, hint: &Hint) -> String {
         match &hint.line {
             Some(line) => format!("{}: {}", hint.words, self.spell(line)),
@@ -57,18 +57,18 @@ impl Naming {
         }
     }
 
-    /// Returns a hint as programs are told it.
+    /// Returns a hint in the form for programs.
     pub(crate) fn name<'a>(&self, hint: &'a Hint) -> NamedHint<'a> {
         hint.named(self.session.as_deref(), self.store.as_deref())
     }
 
-    /// Returns a command line as it can be typed.
+    /// Formats a command line as you can type it.
     pub(crate) fn spell(&self, line: &Line) -> String {
         let named = |name, value: Option<OsString>| Some(Argument::Option { name, value: value? });
         let mut session = self.session.clone().filter(|_| line.is_about_session);
         let store = self.store.clone().filter(|_| line.takes_store()).map(OsString::from);
         let mut arguments = line.arguments.clone();
-        // A turn is named with its session in one word, such as 82@13.
+        // A turn and its session are written as one word, such as 82@13.
         for argument in &mut arguments {
             if let Argument::Word(word) = argument
                 && let Some(named) = &session
@@ -86,7 +86,7 @@ impl Naming {
         }
         let is_word =
             |argument: &Argument| matches!(argument, Argument::Word(_) | Argument::Entry(_));
-        // Where no other word follows, the session needs no option.
+        // If no other word follows, the session needs no option.
         if TAKING.contains(&line.verb.as_str())
             && !arguments.iter().any(is_word)
             && let Some(word) = session.take_if(|word| !is_like_an_option(word))
@@ -94,7 +94,7 @@ impl Naming {
             arguments.insert(0, Argument::Word(word));
         }
         let naming = [named("session", session), named("store", store)];
-        // Behind a lone -- nothing is an option.
+        // Words after a lone `--` are never options.
         let is_end = |argument: &Argument| matches!(argument, Argument::Word(word) if word == "--");
         let end = arguments.iter().position(is_end).unwrap_or(arguments.len());
         let (before, behind) = arguments.split_at(end);
@@ -107,7 +107,7 @@ impl Naming {
     }
 }
 
-/// Returns the words by which an argument is typed.
+/// Returns the words of an argument.
 fn spell_argument(argument: Argument) -> Vec<OsString> {
     let option = |name: &str| match name {
         "out" => OsString::from("-o"),
@@ -120,7 +120,7 @@ fn spell_argument(argument: Argument) -> Vec<OsString> {
         Argument::Entry(entry) => vec![format!("{entry:.DIGITS$}").into()],
         Argument::Flag(name) => vec![option(name)],
         Argument::Option { name, value } if is_like_an_option(&value) => {
-            // As a word of its own, it would be taken for an option.
+            // As a separate word, the value would be read as an option.
             let mut joined = option(name);
             joined.push("=");
             joined.push(value);
@@ -130,12 +130,12 @@ fn spell_argument(argument: Argument) -> Vec<OsString> {
     }
 }
 
-/// Returns whether a word is empty or begins with a dash.
+/// Returns true if a word is empty or begins with a dash.
 fn is_like_an_option(word: &OsStr) -> bool {
     word.as_encoded_bytes().first().is_none_or(|&first| first == b'-')
 }
 
-/// Returns a word as a shell reads it.
+/// Quotes a word for a shell.
 pub(crate) fn quote(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,=~%".contains(c);
     match word.to_str() {
@@ -147,7 +147,7 @@ pub(crate) fn quote(word: &OsStr) -> String {
         Some(word) if !word.chars().any(safe::is_hidden) => {
             format!("'{}'", word.replace('\'', r"'\''"))
         }
-        // A word that no terminal should be sent is spelt by its bytes.
+        // A word that must not reach a terminal is written in octal bytes.
         _ => {
             let octal = |byte: &u8| format!("\\{byte:03o}");
             let bytes = word.as_encoded_bytes().iter().map(octal);

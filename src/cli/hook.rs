@@ -1,9 +1,9 @@
-//! `hook`: what agents call when a session goes on; the session is then taken in, by a process that no agent waits for.
+//! `hook`: agents call it when a session changes. A separate process then imports the session, so that the agent does not wait.
 //!
-//! An agent may end a session, wait, or ask its model again by what a hook prints or how it ends: this one says nothing, ends
-//! with 0 whatever happens, and tells its troubles to a log.
+//! A hook's output or exit code could make an agent end a session, wait, or ask its model again. This hook prints nothing, always
+//! exits with 0, and logs its errors to a file.
 //!
-//! Invariant: the store is this user's own, whatever a folder or a variable names.
+//! Invariant: the store is this user's own, whatever a folder or variable names.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,9 +22,9 @@ use super::env;
 use super::error::{CommandError, Exit};
 use super::output::Output;
 
-/// For how long the words of what was taken in are added to the index.
+/// How long to add the imported text to the index.
 const INDEXING: Duration = Duration::from_secs(2);
-/// How long the worker waits before it retries, from the first failure to the last.
+/// The worker's first and longest pause between retries.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Import the session that an agent's event names
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     work: bool,
 }
 
-/// Returns whether the arguments call this command.
+/// Returns true if the arguments call this command.
 pub(crate) fn is_called(args: &[OsString]) -> bool {
     args.get(1).is_some_and(|word| word == "hook")
 }
@@ -64,12 +64,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns the queue of what was named.
+/// Returns the queue of files to import.
 pub(crate) fn queue(context: &Context) -> Option<Queue> {
     Some(Queue::of(&context.env.state_home.as_ref()?.join("undertext")))
 }
 
-/// Leaves what an event names to a process of its own.
+/// Queues the files that an event names, and starts a worker process.
 fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), CommandError> {
     let agent = args.agent.as_deref().unwrap_or_default();
     let format = undertext::wire::by_name(agent)
@@ -88,15 +88,15 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
     };
     queue.add(format.name(), &named).context("cannot save the list of files to import")?;
     let mut worker = Command::new(context.env.program().context("cannot find this program")?);
-    // In a group of its own it outlives the agent and its terminal; in the root it keeps no folder of a project busy.
+    // In its own process group, the worker outlives the agent and its terminal. In `/`, it keeps no project folder busy.
     worker.args(["hook", "--work"]).process_group(0).current_dir("/");
     worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     worker.spawn().context("cannot start the import")?;
     Ok(())
 }
 
-/// Imports what was named, until nothing is left or another process does. What fails and may pass is tried again until it
-/// succeeds, each time after a longer pause.
+/// Imports the queued files until the queue is empty or another process takes over. Failures that may pass are retried with
+/// growing pauses.
 fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     let Some(data) = &context.env.data_home else {
         return Err(CommandError::user(anyhow!("there is no home folder to keep a store in")));
@@ -112,7 +112,7 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
                     work.again().context("cannot save the list of files to import")?;
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE.1);
-                    // Nobody waits for this process, so it waits for the store's lock until it has it.
+                    // Nobody waits for this process, so it waits for the store's lock without a limit.
                     context.wait = Duration::MAX;
                 }
             }
@@ -126,15 +126,15 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What became of the files that were whole.
+/// The outcome of importing the complete files.
 enum Tried {
     Nothing,
     Imported,
-    /// They are to be tried again.
+    /// Retry them.
     Failed,
 }
 
-/// Imports what is whole next. A failure is reported unless it is the one `reported` last.
+/// Imports the next complete files. Logs a failure unless it equals `reported`, the last one logged.
 fn take_in(
     context: &mut Context,
     queue: &Queue,
@@ -191,12 +191,12 @@ fn import(
     Ok(())
 }
 
-/// Returns whether nothing is told of what lies among sub-agents: it is no session, or is left out with the session itself.
+/// Returns true if a skipped file is not logged: one next to sub-agents that is not a session, or one excluded with its session.
 fn is_passed(why: &Why) -> bool {
     matches!(why, Why::NoFormat | Why::Beside(_) | Why::Excluded { .. })
 }
 
-/// Tells in the log; where that cannot be written nobody is told.
+/// Writes to the log. A log that cannot be written is ignored.
 fn log(context: &Context, queue: &Queue, line: &str) {
     let now = context.env.ambient().now();
     let _ = queue.log(&format!("{now} {line}"));

@@ -1,4 +1,4 @@
-//! `import`: takes in the session files of agents.
+//! `import`: imports the session files of agents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         folders.iter().map(|folder| folder.path.clone()).collect()
     };
     if paths.is_empty() {
-        // What was in a folder that no longer exists is gone with it.
+        // Files in a folder that no longer exists are deleted with it.
         if !args.detached && !args.dry_run {
             let homes = context.homes().into_iter().map(|home| home.path);
             paths.extend(homes.filter(is_missing));
@@ -128,7 +128,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     left_out.conclude(&mut context.output, files)
 }
 
-/// Returns whether a file is a bundle, by its beginning or else its name.
+/// Returns true if a file is a bundle, by its first bytes or its name.
 fn is_bundle(path: &Path) -> bool {
     let mut beginning = Vec::new();
     let read = disk::open(path, Links::Follow)
@@ -200,8 +200,8 @@ fn tell_bundled(context: &mut Context, one: &Brought, args: &Args) -> Result<(),
     Ok(())
 }
 
-/// Takes in the session files at and below some paths, those below others as live files, and tells what came of it. Returns
-/// what was left out, and the number of session files.
+/// Imports the session files at and below `paths`; those below `attach` become live files. Reports the result, and returns what
+/// was left out and the number of session files.
 pub(super) fn take_in(
     context: &mut Context,
     paths: &[PathBuf],
@@ -229,7 +229,7 @@ pub(super) fn take_in(
         context.remember(format!("{changed} up to date in the store"));
     }
     for imported in &sessions {
-        // What a live file grew by is what was asked for, and a rewritten one is named with what is odd.
+        // New records of a live file are what the import is for, and a rewritten file is reported with the oddities.
         let is_told = |notice: &&Notice| {
             !matches!(notice, Notice::Appended { .. } | Notice::Followed { left: None, .. })
         };
@@ -294,7 +294,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
             name.id
         ))?;
     }
-    // A rewritten file is always named.
+    // A rewritten file is always reported.
     let is_told = |quirk| verbose || quirk == Quirk::Rewritten;
     for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.quirk)) {
         let line = match (oddity.line, oddity.lines) {
@@ -307,7 +307,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     Ok(())
 }
 
-/// Tells the sums.
+/// Prints the totals.
 fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), CommandError> {
     if context.answer(summary)? {
         return Ok(());
@@ -355,7 +355,7 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     Ok(())
 }
 
-/// Returns in words how many oddities there are of a kind.
+/// Describes a number of oddities of one kind.
 fn odd(kind: QuirkKind, n: u64) -> String {
     let (one, more) = match kind {
         QuirkKind::Opaque => ("line that is not a JSON object", "lines that are not JSON objects"),
@@ -382,29 +382,29 @@ fn odd(kind: QuirkKind, n: u64) -> String {
     counted(n, one, more)
 }
 
-/// How many bytes of a file tell whether it is a bundle.
+/// Number of leading bytes that identify a bundle.
 const BEGINNING: u64 = 32;
 
-/// How many of the files and folders that were left out of a folder are named; the rest are counted.
+/// Maximum number of skipped files and folders named for a folder; the rest are counted.
 const NAMED: usize = 3;
 
-/// The files and folders that were left out.
+/// The files and folders that were not imported.
 #[derive(Default)]
 pub(super) struct LeftOut {
     verbose: bool,
-    /// Files of a folder that hold no session, as most files do.
+    /// Files of a folder that are not sessions, as most are.
     unrelated: u64,
-    /// Files of a folder, for each agent whose files are not read yet.
+    /// Files of a folder that belong to unsupported agents, by agent.
     unread: BTreeMap<&'static str, u64>,
-    /// Others that were left out of a folder, for each reason.
+    /// Other files skipped in a folder, by reason.
     counted: BTreeMap<&'static str, u64>,
-    /// The first of these.
+    /// The first of the messages about them.
     first: Vec<String>,
-    /// Sessions that the user's settings leave out, each with the setting, and how many files of such were named.
+    /// Sessions that the settings exclude, with the setting, and the number of named files among them.
     excluded: (BTreeMap<SessionName, Exclusion>, u64),
-    /// Whether a file was met that holds no session any more.
+    /// True if a file no longer contains a session.
     is_emptied: bool,
-    /// Whether a session could not be changed because the store is damaged.
+    /// True if a session could not be changed because the store is damaged.
     is_damaged: bool,
     failed: u64,
 }
@@ -414,7 +414,7 @@ impl LeftOut {
         let why = &skipped.why;
         self.is_damaged |= why.is_damage();
         let is_unrelated = !skipped.asked && matches!(why, Why::NoFormat | Why::Beside(_));
-        // The store holds what these do.
+        // The store already has their content.
         if matches!(why, Why::Aside) && !self.verbose {
             return;
         }
@@ -448,7 +448,7 @@ impl LeftOut {
         }
     }
 
-    /// Counts the ones that were not named.
+    /// Prints the counts of the unnamed ones.
     pub(super) fn count(&self, output: &mut Output) {
         if self.unrelated > 0 {
             output.note(&format!(
@@ -479,7 +479,7 @@ impl LeftOut {
         }
     }
 
-    /// Counts the ones that were not named, and returns the command's end.
+    /// Prints the counts of the unnamed ones, and returns the exit code.
     fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
         self.count(output);
         let (_, named) = &self.excluded;
@@ -500,7 +500,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the reason why a file or folder was left out, as it is counted.
+/// Returns the category under which a skipped file or folder is counted.
 fn reason(why: &Why) -> &'static str {
     match why {
         Why::Link => "links",

@@ -1,4 +1,4 @@
-//! `store index`: brings the index of words up to date, which every search does a little of.
+//! `store index`: updates the full-text index. Every search does a little of this work as well.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 
-/// How long a search brings the index along before it shows its progress.
+/// A search shows its progress if indexing takes longer than this.
 const SILENT: Duration = Duration::from_millis(500);
 
 /// Bring the search index up to date
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
 }
 
 impl Context {
-    /// Adds to the index of the store for a while; no command is worse for what fails here.
+    /// Updates the index for a limited time. Errors are ignored.
     pub(crate) fn index_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         let Ok(root) = self.root() else { return };
@@ -52,7 +52,7 @@ impl Context {
         }
     }
 
-    /// Adds to the index of a store as long as it may go on; no command is worse for what fails here.
+    /// Updates the index of an archive while `goes_on` allows it. Errors are ignored.
     pub(crate) fn bring_index_along(
         &mut self,
         archive: &Archive,

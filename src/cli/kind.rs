@@ -1,4 +1,4 @@
-//! Kinds of the library's errors, by which the program ends with one exit code or another.
+//! Converts the library's errors to command errors. The kind decides the exit code.
 
 use undertext::{
     context::recover::Unrecovered,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::render::time::Zone;
 
-/// How many sessions an error lists.
+/// Maximum number of sessions listed in an error.
 const LISTED: usize = 8;
 
 impl From<StoreError> for CommandError {
@@ -42,7 +42,7 @@ impl From<OpsError> for CommandError {
             hints.extend(candidates(matches));
         }
         let error = match error {
-            // The verb writes to the output, whose reader may have seen enough.
+            // The verb writes to the output, whose reader may have closed it.
             OpsError::Session(SessionError::Write { source }) => return source.into(),
             OpsError::Store(source) => CommandError::new(kind, source),
             error => CommandError::new(kind, error),
@@ -51,7 +51,6 @@ impl From<OpsError> for CommandError {
     }
 }
 
-/// Returns what kind of error it is.
 fn kind_of(error: &OpsError) -> Kind {
     use OpsError as E;
     match error {
@@ -108,7 +107,7 @@ fn kind_of(error: &OpsError) -> Kind {
     }
 }
 
-/// Returns the sessions that could have been meant, each as it can be typed.
+/// Lists the sessions that may be meant, each as you can type it.
 fn candidates(matches: &[Listed]) -> impl Iterator<Item = Hint> {
     let is_shared = |id: &str| matches.iter().filter(|other| other.name.id == id).count() > 1;
     let shown = matches.iter().take(LISTED).map(move |Listed { name, card, .. }| {

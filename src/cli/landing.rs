@@ -1,5 +1,5 @@
-//! Reports where a change of place took a session: which turns moved to which branch, how full the window is, which files were
-//! edited since, the prompt to send again, how to resume and how to undo. Every line names what it is about, in this order.
+//! Reports where a change of place took a session: the turns that moved to another branch, how full the window is, the files
+//! edited since, the prompt to send again, and how to resume and undo. Each line names its subject, in this order.
 
 use std::path::Path;
 
@@ -19,23 +19,23 @@ use crate::render::units::{DIGITS, rounded};
 use crate::render::wrap::wrap;
 use crate::render::{harness, safe, units};
 
-/// How many columns a turn's words take at most.
+/// Maximum width of a turn's text.
 const WIDEST: usize = 80;
-/// Before each row of a prompt.
+/// The indentation of a prompt.
 const INDENT: &str = "  ";
-/// So many numbers of turns in a row are shown as a range.
+/// This many consecutive turns or more are shown as a range.
 const RANGE: usize = 4;
 
-/// A change of place, as far as it is reported alike by all commands.
+/// What all commands report about a change of place.
 pub(crate) struct Gone<'a> {
     pub(crate) landing: &'a Landing,
-    /// The agent's own file, if it was written, and the one before it, if that has another name now.
+    /// The agent's file, if it was written, and the old one, if it was renamed.
     pub(crate) files: (Option<&'a Path>, Option<&'a Path>),
-    /// The command that takes the change back.
+    /// The command that undoes the change.
     pub(crate) back: (&'static str, Line),
 }
 
-/// Tells what going back did; `to` is where, and `report` what programs are told.
+/// Reports what going back did. `to` describes the place; `report` is the JSON for programs.
 pub(crate) fn tell_back(
     context: &mut Context,
     to: &str,
@@ -53,7 +53,7 @@ pub(crate) fn tell_back(
     Ok(Exit::Yes)
 }
 
-/// Tells a person the same.
+/// Prints for a person what going back did.
 pub(crate) fn say_back(
     context: &mut Context,
     to: &str,
@@ -90,7 +90,7 @@ pub(crate) fn say_back(
     Ok(())
 }
 
-/// Prints what an undo or a redo did to a session; programs get `report`.
+/// Reports what an undo or a redo did to a session. `report` is the JSON for programs.
 pub(crate) fn tell_undone(
     context: &mut Context,
     changed: &Opened,
@@ -107,7 +107,7 @@ pub(crate) fn tell_undone(
     Ok(Exit::Yes)
 }
 
-/// Tells a person the same.
+/// Prints for a person what an undo or a redo did.
 pub(crate) fn say_undone(
     context: &mut Context,
     changed: &Opened,
@@ -171,7 +171,7 @@ pub(crate) fn say_undone(
     context.say_gone(changed, &Gone { landing, files, back })
 }
 
-/// Tells what a switch did.
+/// Reports what a switch did.
 pub(crate) fn tell_switched(
     context: &mut Context,
     changed: &Opened,
@@ -187,7 +187,7 @@ pub(crate) fn tell_switched(
     Ok(Exit::Yes)
 }
 
-/// Tells a person the same.
+/// Prints for a person what a switch did.
 pub(crate) fn say_switched(
     context: &mut Context,
     changed: &Opened,
@@ -207,12 +207,12 @@ pub(crate) fn say_switched(
     context.say_gone(changed, &Gone { landing, files, back })
 }
 
-/// Returns where a place is that was named by a checkpoint or an entry.
+/// Describes a place that was named by a checkpoint or an entry.
 pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
     match (reverted.checkpoint, reverted.landing.spot) {
         (Some(_), Some(spot)) => spot.to_string(),
         (Some(n), None) => format!("at @{n}"),
-        // The branch is at the note, and that behind the place.
+        // The branch ends at the note, which follows the place.
         (None, _) if reverted.note.is_some() => format!("at {wanted}, with the note after it"),
         (None, _) => {
             let entry = reverted
@@ -227,12 +227,12 @@ pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
     }
 }
 
-/// Says that a session is at its new place, or would be.
+/// Returns the verb for a session at its new place.
 pub(crate) fn is_now(landing: &Landing) -> &'static str {
     if landing.dry_run { "would be" } else { "is now" }
 }
 
-/// Says the same of one thing or of several at their place.
+/// Returns the verb for one or several things at their place.
 fn be(is_one: bool, dry_run: bool) -> &'static str {
     match (dry_run, is_one) {
         (true, _) => "would be",
@@ -255,7 +255,7 @@ impl Context {
         Ok(safe::line(&self.short_name(&opened.archive, &opened.session)?).into_owned())
     }
 
-    /// Says where a session is; `head` is the beginning of the sentence.
+    /// Prints where a session is. `head` begins the sentence.
     pub(crate) fn say_place(&mut self, head: &str, landing: &Landing) -> Result<(), CommandError> {
         let Some(spot) = landing.spot else {
             return self.say(&format!("{head} before its first turn"));
@@ -268,7 +268,7 @@ impl Context {
         self.say_turn(&format!("{head} {spot}"), turn)
     }
 
-    /// Says a place with the words of a turn, on one line.
+    /// Prints a place with the text of a turn, on one line.
     fn say_turn(&mut self, head: &str, turn: Option<&Turn>) -> Result<(), CommandError> {
         let Some(words) = turn.and_then(|turn| turn.words.as_deref()) else {
             return self.say(head);
@@ -278,7 +278,7 @@ impl Context {
         self.say(&format!("{head} \"{}\"", safe::clip(&words, room)))
     }
 
-    /// Tells what a change of place left behind, and how to go on.
+    /// Prints what a change of place reverted, and how to continue.
     pub(crate) fn say_gone(
         &mut self,
         opened: &Opened,
@@ -328,7 +328,7 @@ impl Context {
         lines.iter().try_for_each(|line| self.say(line))
     }
 
-    /// Says that a dry run of an operation changed nothing.
+    /// Prints that a dry run changed nothing, if it was of an operation.
     fn say_dry(
         &mut self,
         landing: &Landing,
@@ -340,7 +340,7 @@ impl Context {
         self.say("Nothing was changed: this was a dry run")
     }
 
-    /// Says how full the window was and is, and why that may be more than before.
+    /// Describes how full the window was and is, and why it may be fuller than before.
     fn window(&self, landing: &Landing) -> Option<String> {
         let undone = match landing.compactions.as_slice() {
             [] => None,
@@ -362,7 +362,7 @@ impl Context {
         }
     }
 
-    /// Shows the prompt that was taken back, and copies it where a terminal can.
+    /// Shows the reverted prompt, and copies it if the terminal can.
     fn say_prompt(&mut self, landing: &Landing) -> Result<(), CommandError> {
         let (Some(prompt), Some(Turn { checkpoint, .. })) = (&landing.prompt, &landing.before)
         else {
@@ -380,13 +380,13 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the command that starts an agent in a session, as a shell reads it.
+    /// Returns the shell command that starts an agent in a session.
     pub(crate) fn spell_resume(&self, resume: &Resume) -> String {
         let command: Vec<String> = resume.command.iter().map(|word| quote(word.as_ref())).collect();
         let command = command.join(" ");
         match resume.folder.as_deref().filter(|folder| *folder != self.env.current_dir) {
             Some(folder) => {
-                // A folder that begins with a dash would be an option.
+                // `cd` would read a folder that begins with a dash as an option.
                 let is_like_one = folder.as_os_str().as_encoded_bytes().starts_with(b"-");
                 let to = if is_like_one { "cd --" } else { "cd" };
                 format!("{to} {} && {command}", self.homely_word(folder))
@@ -395,7 +395,7 @@ impl Context {
         }
     }
 
-    /// Returns a path as a shell reads it, short where it lies at home.
+    /// Quotes a path for a shell, with `~` for the home folder if possible.
     fn homely_word(&self, path: &Path) -> String {
         let (short, whole) = (self.env.homely(path), quote(path.as_os_str()));
         match short.strip_prefix("~/") {
@@ -405,15 +405,15 @@ impl Context {
     }
 }
 
-/// Returns what to know before the agent of a session is started, if its newest version resumes nothing.
+/// Returns a warning to read before starting the session's agent, if its newest version can no longer resume.
 pub(super) fn ended(session: &Session) -> Option<&'static str> {
     wire::by_name(&session.name.format)?.traits().ended
 }
 
-/// Says which turns left the context, and which branch has them.
+/// Describes which turns left the context, and which branch has them.
 fn moved(kept: &Kept, turns: &[CheckpointNumber], is_dry: bool, columns: usize) -> String {
     let Kept { branch, first, last, .. } = kept;
-    // An agent's own numbers may all be inside a turn that stays.
+    // All of an agent's own numbers may be inside a turn that stays.
     let (mut ranges, tail) = match turns.len() as u64 {
         0 => (vec![(format!("@{first}"), 1)], String::new()),
         n => (ranges(turns), format!(" ({})", counted(n, "turn", "turns"))),
@@ -431,7 +431,7 @@ fn moved(kept: &Kept, turns: &[CheckpointNumber], is_dry: bool, columns: usize) 
     format!("{}{tail}", some_of(&ranges, room))
 }
 
-/// Returns numbers as words, with how many each stands for: those in a row as a range.
+/// Groups consecutive numbers into ranges, each with its count.
 fn ranges(numbers: &[CheckpointNumber]) -> Vec<(String, usize)> {
     let follows = |one: &CheckpointNumber, next: &CheckpointNumber| one.next() == *next;
     let rows = numbers.chunk_by(follows).flat_map(|row| match row {
@@ -443,7 +443,7 @@ fn ranges(numbers: &[CheckpointNumber]) -> Vec<(String, usize)> {
     rows.collect()
 }
 
-/// Returns the first of some names that fit, and how many more there are; each stands for a number of things.
+/// Returns as many of the names as fit, and the count of the rest. Each name counts for a number of things.
 fn some_of(names: &[(String, usize)], room: usize) -> String {
     let join = |names: &[(String, usize)]| {
         names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")

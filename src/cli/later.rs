@@ -1,4 +1,4 @@
-//! Changes that wait: `--later` has one wait, and `resume` shows it, asks, and makes it.
+//! Waiting changes: `--later` saves a change, and `resume` shows it, asks, and makes it.
 
 use std::ffi::OsStr;
 
@@ -14,23 +14,23 @@ use super::landing::{
 use super::models::Summing;
 use super::{Context, Opened, compaction};
 
-/// The option of every change that waits.
+/// The option that any waiting change can have.
 const ROTATE: &str = "--rotate";
 
-/// What to do with a change that waits, and with the agent.
+/// What to do with a waiting change and the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Make it and start.
+    /// Make the change and start.
     Apply,
-    /// Start and have it wait on.
+    /// Start, and leave the change waiting.
     Keep,
-    /// Drop it and start.
+    /// Drop the change and start.
     Drop,
     /// Start nothing.
     Cancel,
 }
 
-/// Shows what a change would do now, and has it wait.
+/// Shows what a change would do now, and saves it for later.
 pub(crate) fn save(
     context: &mut Context,
     wanted: Option<&OsStr>,
@@ -132,18 +132,18 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
     }
 }
 
-/// The change that waited is made, and not dropped.
+/// The change is being made, so the notice that it was dropped does not apply.
 fn is_new(notice: &Notice) -> bool {
     !matches!(notice, Notice::Dropped { .. })
 }
 
-/// Returns the change that waits, as the verbs take it.
+/// Reads a saved change.
 fn change_of(waiting: &Waiting) -> Result<Later, CommandError> {
     let why = "the waiting change cannot be read: part of it was redacted, or a newer version of undertext saved it";
     Later::of(waiting).ok_or_else(|| CommandError::user(anyhow!(why)))
 }
 
-/// Shows a change that waits and what it would do now, and asks what to do with it.
+/// Shows a waiting change and what it would do now, and asks what to do with it.
 pub(crate) fn choose(
     context: &mut Context,
     mut opened: Opened,
@@ -203,7 +203,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Makes a change that waits, which is the one that was shown.
+/// Makes the waiting change, if it is still the one that was shown.
 pub(crate) fn apply(
     context: &mut Context,
     wanted: Option<&OsStr>,
@@ -223,7 +223,6 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// Drops a change that waits.
 pub(crate) fn drop_waiting(
     context: &mut Context,
     wanted: Option<&OsStr>,
@@ -235,7 +234,7 @@ pub(crate) fn drop_waiting(
 }
 
 impl Context {
-    /// Offers to have a change wait if an agent has the session open.
+    /// Adds the hint `--later` to an error, if an agent has the session open.
     pub(crate) fn or_later(&self, error: impl Into<CommandError>, line: Line) -> CommandError {
         let error = error.into();
         if !error.is_open() {

@@ -1,4 +1,4 @@
-//! `log`: the conversation of a branch.
+//! `log`: shows the conversation of a branch.
 
 use std::ffi::OsString;
 
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Args { passage, about, at, branch, follow, checkpoints, shown } = args;
     if *checkpoints {
-        // Its only word is a session.
+        // With `--checkpoints`, the only word is a session.
         let wanted = match passage.as_deref() {
             Some(word) => words::one(Some(word), about.wanted()?)?,
             None => about.wanted()?,

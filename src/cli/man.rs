@@ -1,4 +1,4 @@
-//! `man`: the manual, a page a command.
+//! `man`: writes the manual, one page per command.
 
 use std::fs;
 use std::io::{self, Write};
@@ -74,7 +74,7 @@ fn write_pages(mut command: clap::Command, dir: &Path) -> anyhow::Result<Vec<Pat
     Ok(written)
 }
 
-/// The page of a command, and what its help says behind the options, whose lines stand as they are.
+/// The manual page of a command. `rest` is the help text after the options, whose line breaks are preserved.
 struct MadePage {
     man: Man,
     rest: String,

@@ -1,8 +1,8 @@
-//! Arguments that cannot be understood, in words of our own: what is wrong, and what to type next.
+//! Errors for arguments that do not parse, in our own words: what is wrong, and what to type next.
 //!
-//! The words and options of git and of other programs lead to the help of what does the same here.
+//! Words and options of git and of other programs lead to the help of the command that does the same here.
 //!
-//! Invariant: no hint for a word that is no command changes a session when it is typed.
+//! Invariant: no hint for an unknown command changes a session when typed.
 
 use std::ffi::OsString;
 
@@ -14,16 +14,16 @@ use undertext::settings::distance;
 use super::env::Env;
 use super::error::CommandError;
 
-/// A word or an option of at most this distance from one that is known is taken for a slip; a short one, of at most 1.
+/// Maximum edit distance of a typing mistake; 1 for short words.
 const SLIP: usize = 2;
-/// From this many letters on the beginning of a command is taken for it.
+/// Minimum length at which the beginning of a command is recognised.
 const LEAST: usize = 3;
-/// The commands that change nothing and need no more words.
+/// Commands that change nothing and need no further words.
 const PLAIN: [&str; 4] = ["sessions", "log", "graph", "status"];
-/// From this many letters on a word is not short.
+/// Words shorter than this are short.
 const LONG: usize = 5;
 
-/// Words of other programs: the command that does that here, and for what.
+/// Words of other programs, with the purpose and the command that serves it here.
 const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     (&["rollback", "back", "goto", "jump"], "to go back to a turn", &["help", "revert"]),
     (
@@ -98,7 +98,7 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     (&["rename", "mv"], "to give a branch another name", &["help", "branch"]),
 ];
 
-/// Options of other programs, each behind the command with which they are typed: what does that here, and for what.
+/// Options of other programs, by the command they are typed with: the purpose, and the command that serves it here.
 const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "log",
@@ -161,7 +161,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     ),
 ];
 
-/// Returns the error of arguments that cannot be understood, with hints.
+/// Returns the error for arguments that do not parse, with hints.
 pub(crate) fn explain_misuse(
     env: &Env,
     all: &clap::Command,
@@ -200,7 +200,7 @@ pub(crate) fn explain_misuse(
     hints.into_iter().fold(CommandError::user(anyhow!("{}", words(answer))), CommandError::hinted)
 }
 
-/// Returns what clap says is wrong, in one line.
+/// Returns clap's message in one line.
 fn words(answer: &clap::Error) -> String {
     let text = answer.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -208,7 +208,7 @@ fn words(answer: &clap::Error) -> String {
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns what clap says of an error, by its kind.
+/// Returns a piece of the context of clap's error.
 fn said(answer: &clap::Error, kind: ContextKind) -> Vec<String> {
     match answer.get(kind) {
         Some(ContextValue::String(word)) => vec![word.clone()],
@@ -217,7 +217,7 @@ fn said(answer: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// Returns the command that was typed: its name, behind that of its group if it is in one.
+/// Returns the typed command: its name, after its group's name if it has one.
 fn verb(all: &clap::Command, args: &[OsString]) -> Vec<String> {
     let mut at = all;
     let mut verb = Vec::new();
@@ -230,7 +230,7 @@ fn verb(all: &clap::Command, args: &[OsString]) -> Vec<String> {
     verb
 }
 
-/// Returns the hint to read how a command is used.
+/// Returns the hint at a command's help.
 fn help(verb: &[String]) -> Hint {
     let words = "see the help";
     match verb {
@@ -242,13 +242,13 @@ fn help(verb: &[String]) -> Hint {
     }
 }
 
-/// Returns the names of the commands in a group that help shows.
+/// Returns the names of a group's visible commands.
 fn names(group: &clap::Command) -> Vec<String> {
     let visible = group.get_subcommands().filter(|command| !command.is_hide_set());
     visible.map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Returns whether a word is one of other programs, or a command with a slip.
+/// Returns true if a word comes from another program or is a mistyped command.
 pub(crate) fn is_known(all: &clap::Command, word: &str) -> bool {
     let lower = word.to_lowercase();
     let near = || names(all).iter().any(|name| is_slip(&lower, name));
@@ -296,7 +296,7 @@ fn unknown_command(env: &Env, name: &str, group: &clap::Command, word: &str) -> 
     hints.into_iter().fold(error, CommandError::hinted)
 }
 
-/// Returns what does here what an option of another program does there.
+/// Returns the hint for an option of another program.
 fn foreign_option(verb: &str, option: &str) -> Option<Hint> {
     let number = option.strip_prefix('-').filter(|n| !n.is_empty());
     if let Some(n) = number.filter(|n| n.bytes().all(|byte| byte.is_ascii_digit()))
@@ -309,13 +309,12 @@ fn foreign_option(verb: &str, option: &str) -> Option<Hint> {
     known.map(|(.., purpose, line)| typed(line).to(*purpose))
 }
 
-/// Returns a command from its words.
 fn typed(words: &[&str]) -> Line {
     let (verb, rest) = words.split_first().map_or(("help", words), |(verb, rest)| (*verb, rest));
     rest.iter().copied().fold(Line::new(verb), Line::with)
 }
 
-/// Returns whether a word is another one with a slip.
+/// Returns true if a word is a mistyped form of another.
 fn is_slip(word: &str, other: &str) -> bool {
     let least = word.chars().count().min(other.chars().count());
     distance(word, other) <= if least < LONG { 1 } else { SLIP }

@@ -1,11 +1,10 @@
-//! The command line: the flags that every command has, the list of commands, and the way from the
-//! arguments to an exit code. Without a command it says what there is.
+//! The command line: the global options, the list of commands, and the path from the arguments to an exit code. Without a
+//! command, it prints an overview.
 //!
-//! A command is a thin file: its `Args`, whose doc comments are the help, and a `run` that parses what
-//! the user named, calls one verb of the library and renders what it returned.
+//! A command is a thin file: its `Args`, whose doc comments are the help, and a `run` that parses what the user named, calls one
+//! verb of the library, and renders the result.
 //!
-//! Invariant: nothing but [`env`] reads ambient state, and nothing but [`output`] writes to a stream, which it lends to a screen
-//! that a person picks from.
+//! Invariant: only [`env`] reads ambient state, and only [`output`] writes to a stream. It lends stderr to the picker's screen.
 
 #![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
 
@@ -119,7 +118,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-/// Makes [`Command`] of its variants, the module of each, and the word that a person types.
+/// Generates [`Command`] from its variants, their modules, and the words that a person types.
 macro_rules! commands {
     ($($variant:ident $module:ident $word:literal,)+) => {
         /// What the process is asked for.
@@ -135,7 +134,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Describes the command of a word alone.
+            /// Describes the command of a word, without the other commands.
             fn describe(word: &str) -> Option<clap::Command> {
                 match word {
                     $($word => Some($module::Args::augment_args(clap::Command::new($word))),)+
@@ -224,7 +223,7 @@ commands! {
     Watch watch "watch",
 }
 
-/// Runs the command that the process was asked for.
+/// Runs the command line.
 pub(crate) fn main() -> ExitCode {
     let env = Env::read();
     if let Some(exit) = complete::answer(&env, command) {
@@ -232,7 +231,7 @@ pub(crate) fn main() -> ExitCode {
     }
     match parse(&env.args, env.columns) {
         Ok((cli, verb)) => run(env, &cli, verb),
-        // An agent that calls it wrongly is told nothing.
+        // An agent that calls the hook wrongly gets no output.
         Err(answer) if answer.use_stderr() && hook::is_called(&env.args) => ExitCode::SUCCESS,
         Err(answer) if answer.kind() == ErrorKind::InvalidSubcommand => {
             let named = named(&env).and_then(|args| parse(&args, env.columns).ok());
@@ -245,14 +244,13 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Returns the description of the command line.
 fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses the arguments, and returns them with the name of the command. Help is laid out only when it is asked for.
+/// Parses the arguments, and returns the name of the command too. Help is laid out only on request.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
-    // The other commands are described only if they are needed to say what is wrong.
+    // Describing all commands is slow, and needed only to explain an error.
     if let Some(parsed) = parse_alone(args) {
         return Ok(parsed);
     }
@@ -270,9 +268,9 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
     Ok((cli, verb))
 }
 
-/// Parses the arguments with the command that they name first, and no other, if they are right.
+/// Parses the arguments with only the first command they name, if they are valid.
 ///
-/// What is right with one command is right with all of them: any other word in the place of a command is refused.
+/// Valid with one command means valid with all: no other word is accepted as a command.
 fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
     let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
     let (verb, command) = words.find_map(|word| Some((word, Command::describe(word)?)))?;
@@ -283,8 +281,8 @@ fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
     Some((Cli { global, command: Some(command) }, verb.to_owned()))
 }
 
-/// Returns the command that is meant by a first word that is none: `graph` of the session that it names, or `sessions` of those that
-/// it matches.
+/// Returns the command meant by a first word that is not a command: `graph` if it names a session, `sessions` if it matches
+/// several.
 fn named(env: &Env) -> Option<Vec<OsString>> {
     let [program, word, rest @ ..] = env.args.as_slice() else { return None };
     let text = word.to_str().filter(|word| !word.is_empty() && !word.starts_with('-'))?;
@@ -308,17 +306,16 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         context.note_use();
     }
     let written = context.output.finish().map_err(CommandError::from);
-    // An answer in which something is missing is not whole.
+    // The answer is incomplete if the store's last changes cannot be read.
     let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
     let answer = answer.and_then(|exit| written.map(|()| exit));
     let answer = answer.map_err(|error| error.after(|| context.made()));
     conclude(&mut context.output, answer, context.json)
 }
 
-/// Returns what a command works with.
 fn context(env: Env, global: &Global, verb: String) -> Context {
     let Global { store, json, color, no_pager, no_import, wait, quiet } = global;
-    // Programs read JSON, and none of them sits behind a pager.
+    // Programs read JSON, and a pager would get in their way.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
     let mut output = Output::new(&env, manners);
     output.naming().store.clone_from(store);
@@ -344,7 +341,7 @@ fn context(env: Env, global: &Global, verb: String) -> Context {
     }
 }
 
-/// Prints the help or the version that was asked for, or what is wrong with the arguments.
+/// Prints the requested help or version, or explains what is wrong with the arguments.
 fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     let colour = help::typed(&env.args, "--color");
     let colour = colour.and_then(|word| word.to_str()?.parse().ok()).unwrap_or_default();

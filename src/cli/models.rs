@@ -1,6 +1,6 @@
-//! Shared by the commands that may ask a model: providers and hooks out of the settings, and the telling of a compaction.
+//! Shared by the commands that may ask a model: creates providers and hooks from the settings, and reports compactions.
 //!
-//! Invariant: a key is read from the environment where it is used, and goes nowhere but into its provider.
+//! Invariant: a key is read from the environment only where it is used, and reaches nothing but its provider.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,15 +36,15 @@ use super::output::Output;
 use super::{Context, Opened};
 use crate::render::units::grouped;
 
-/// How long a hook may take unless the settings say so, in seconds.
+/// Default time limit of a hook, in seconds.
 const HOOK_LIMIT: u64 = 30;
-/// How much a hook may print.
+/// Maximum output of a hook, in bytes.
 const HOOK_BYTES: usize = 1 << 20;
-/// The longest answer that a model is asked for unless the settings name another length.
+/// Default maximum length of a model's answer, in tokens.
 pub(crate) const MAX_TOKENS: u64 = 8_192;
-/// The variable of the environment that names a file of certificates to trust.
+/// The environment variable that names a file of trusted certificates.
 const ROOTS: &str = "SSL_CERT_FILE";
-/// The name by which the extract is asked for.
+/// The provider name that selects the built-in extract.
 const EXTRACT: &str = "extract";
 
 /// The options of a compaction, for each command that may compact.
@@ -83,7 +83,7 @@ pub(crate) struct Summing {
     pub(crate) events: bool,
 }
 
-/// A model that can be asked.
+/// A configured model.
 pub(crate) enum Model {
     Http(Box<Http>),
     Command(Command),
@@ -105,12 +105,12 @@ impl Model {
     }
 }
 
-/// A function that prints an event, or drops it.
+/// Prints an event, or drops it.
 pub(crate) type Sink = Rc<dyn Fn(&Event)>;
-/// A hook that is run.
+/// Runs a configured hook command.
 pub(crate) type Hook = Box<dyn Fn(&Value) -> Result<(), String>>;
 
-/// Everything that a compaction needs; [`Kit::compacting`] lends it to the library.
+/// Everything that a compaction needs. [`Kit::compacting`] lends it to the library.
 pub(crate) struct Kit {
     pub(crate) asked: Asked,
     keep: Keep,
@@ -157,12 +157,12 @@ impl Kit {
 }
 
 impl Summing {
-    /// Returns whether it was asked to keep no message.
+    /// Returns true if the options keep no message.
     pub(crate) fn keeps_nothing(&self) -> bool {
         matches!(self.keep, Some(Keep::Share(0) | Keep::Last(0)))
     }
 
-    /// Reads options that [`Context::words_of`] wrote.
+    /// Parses options that [`Context::words_of`] wrote.
     pub(crate) fn read(words: &[String]) -> Result<Self, CommandError> {
         let command = Self::augment_args(clap::Command::new("compact").no_binary_name(true));
         let matches = command.try_get_matches_from(words);
@@ -172,7 +172,7 @@ impl Summing {
 }
 
 impl Context {
-    /// Returns the options of a compaction as they are typed, for one that is made in another folder.
+    /// Returns the options of a compaction as words, for a later call from another folder.
     pub(crate) fn words_of(&self, summing: &Summing) -> Result<Vec<String>, CommandError> {
         let Summing { keep, focus, summarizer, strict, folder, outside, window, events: _ } =
             summing;
@@ -194,7 +194,7 @@ impl Context {
         Ok(values.chain(flags).collect())
     }
 
-    /// Gathers everything that a compaction needs, from the command line first, then from the settings.
+    /// Builds the kit from the command line, with the settings as defaults.
     pub(crate) fn kit(
         &self,
         summing: &Summing,
@@ -248,7 +248,7 @@ impl Context {
         })
     }
 
-    /// Returns the folder that the command line names, which is there.
+    /// Returns a folder named on the command line, if it exists.
     fn named_folder(&self, named: &Path) -> Result<PathBuf, CommandError> {
         let folder = self.env.current_dir.join(named);
         if folder.is_dir() {
@@ -260,14 +260,14 @@ impl Context {
         )))
     }
 
-    /// Returns undertext's own folders, wherever they are set to lie: no model is shown a file in them.
+    /// Returns undertext's own folders, wherever they are. No file in them is ever shown to a model.
     fn hidden(&self) -> Vec<PathBuf> {
         let env = &self.env;
         let homes = [&env.config_home, &env.data_home, &env.state_home].into_iter().flatten();
         homes.map(|home| home.join("undertext")).chain(self.store.clone()).collect()
     }
 
-    /// Prepares a provider of the settings; nothing is sent.
+    /// Creates the model of a provider in the settings. Sends nothing.
     pub(crate) fn model(
         &self,
         settings: &Settings,
@@ -329,7 +329,7 @@ impl Context {
         Ok(Model::Http(Box::new(http)))
     }
 
-    /// Returns the certificates to trust instead of the common ones, if the environment names a file of such.
+    /// Reads the certificates that replace the default ones, if the environment names a file of them.
     fn roots(&self) -> Result<Option<String>, CommandError> {
         let Some(path) = self.env.variable(ROOTS).map(Path::new) else { return Ok(None) };
         let read = disk::read_text(path, disk::TEXT).map_err(|error| {
@@ -343,7 +343,7 @@ impl Context {
     }
 }
 
-/// Returns the request that the settings alone make, for all of the history.
+/// Returns the request that the settings describe, for the whole history.
 pub(crate) fn usual(settings: &Settings) -> Asked {
     Asked {
         shape: Shape::Agent,
@@ -358,14 +358,14 @@ pub(crate) fn usual(settings: &Settings) -> Asked {
 }
 
 impl Context {
-    /// Returns what an agent is asked by default; settings that cannot be read give nothing.
+    /// Returns the default request of an agent. Unreadable settings count as empty.
     pub(crate) fn usual(&mut self) -> Asked {
         let settings = self.read_settings().map(|read| read.settings).unwrap_or_default();
         usual(&settings)
     }
 }
 
-/// Returns the windows of the settings.
+/// Returns the window sizes from the settings.
 pub(crate) fn windows(settings: &Settings) -> Windows {
     let (window, default) = (&settings.window, Windows::default());
     let models = settings.models.iter();
@@ -378,7 +378,7 @@ pub(crate) fn windows(settings: &Settings) -> Windows {
     }
 }
 
-/// Returns how much of the history the settings let be sent, by whom the session talks to.
+/// Returns how much of the history may be sent, according to the settings and the session's channel and user.
 pub(crate) fn limits(
     settings: &Settings,
     key: Option<&str>,
@@ -411,7 +411,7 @@ pub(crate) fn limits(
     })
 }
 
-/// Returns the rule by which a context is due to be compacted.
+/// Returns the rule that decides when a context is compacted.
 pub(crate) fn rule(settings: &Settings) -> Rule {
     let (set, usual) = (&settings.compaction, Rule::default());
     Rule {
@@ -420,7 +420,7 @@ pub(crate) fn rule(settings: &Settings) -> Rule {
     }
 }
 
-/// Returns how near a compaction is, in words.
+/// Describes how near a compaction is.
 pub(crate) fn describe_nearness(near: &Nearness) -> String {
     if near.is_due {
         format!("due to be compacted, at {}", grouped(near.at))
@@ -429,7 +429,7 @@ pub(crate) fn describe_nearness(near: &Nearness) -> String {
     }
 }
 
-/// Returns a provider of the settings.
+/// Finds a provider in the settings.
 pub(crate) fn provider<'s>(
     settings: &'s Settings,
     name: &str,
@@ -446,12 +446,12 @@ pub(crate) fn provider<'s>(
     })
 }
 
-/// Returns a setting unless it is blank.
+/// Returns a setting, or `None` if it is blank.
 pub(crate) fn unless_blank(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// Makes a hook of a command, which is told on stdin and fails by its exit code.
+/// Creates a hook from a command line. The command reads the event on stdin, and fails by its exit code.
 fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
     Box::new(move |told| {
         let task =
@@ -482,7 +482,7 @@ pub(crate) fn warn_tight(
     }
 }
 
-/// Tells people what a compaction did.
+/// Prints what a compaction did.
 pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
     tell_failures(context, done);
     let messages = |n: usize| counted(n as u64, "message", "messages");
@@ -508,7 +508,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
 }
 
-/// Tells what failed of a compaction that was made all the same.
+/// Warns of failures in a compaction that was made anyway.
 pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
     if let Some(error) = &done.fallback {
         context.output.warn(&format!("no model wrote a summary: {error}"));
@@ -519,13 +519,13 @@ pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
     }
 }
 
-/// Returns in words how much of each kind a summary names.
+/// Describes how much of each kind a summary names.
 pub(crate) fn shares(losses: &[Loss]) -> String {
     let share = |loss: &Loss| format!("{} of {} {}", loss.kept, loss.of, loss.kind.as_str());
     losses.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the error of a model that failed.
+/// Creates the error for a model that failed.
 pub(crate) fn failed(error: impl Into<anyhow::Error>) -> CommandError {
     CommandError::new(Kind::Failed, error)
 }

@@ -1,4 +1,4 @@
-//! `new`: begins a session.
+//! `new`: creates a session.
 
 use serde_json::{Map, Value};
 use undertext::verbs::{self, Layers};
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let here = args.here.then(|| context.make_here()).transpose()?;
     let workspace = context.workspace();
     let mut archive = context.open_writer()?;
-    // A store that holds nothing can be trusted by the same command again, if this one is cut short.
+    // Trust the store while it is still empty: if this command is interrupted later, a second run can trust it again.
     if let Some(folder) = &here {
         context.trust(folder)?;
     }

@@ -1,4 +1,4 @@
-//! Picking in a build without the feature `browse`: nobody is asked, and the command answers as it does without a terminal.
+//! Picking in a build without the feature `browse`: nothing is asked, and commands answer as they do without a terminal.
 
 use std::ffi::OsStr;
 

@@ -13,7 +13,7 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
 
-/// How many operations of all sessions are listed.
+/// Default number of operations listed for all sessions.
 const RECENT: usize = 50;
 
 /// List the operations of a session, newest first
@@ -49,7 +49,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     list(context, &args.about, &args.which)
 }
 
-/// Lists operations.
 pub(super) fn list(
     context: &mut Context,
     about: &About,
@@ -90,7 +89,7 @@ pub(super) fn list(
     Ok(exit)
 }
 
-/// Returns what an operation did, in words.
+/// Describes what an operation did.
 fn words(view: &OperationView) -> String {
     let operation = &view.operation;
     let entries = counted(operation.count(), "entry", "entries");

@@ -1,4 +1,4 @@
-//! The options that all commands share, and the page that explains them: the help of a command leaves them out.
+//! The options that all commands share, and the help page about them. The help of a command omits them.
 
 use std::path::PathBuf;
 
@@ -39,11 +39,11 @@ pub(crate) struct Global {
     pub(crate) quiet: bool,
 }
 
-/// Their ids.
+/// The ids of the shared options.
 pub(crate) const SHARED: [&str; 7] =
     ["store", "json", "color", "no_pager", "no_import", "wait", "quiet"];
 
-/// The rest of the page about them: exit codes and JSON.
+/// The rest of the page: exit codes and JSON.
 const REST: &str = "
 Exit codes:
   0  done, or yes
@@ -58,7 +58,7 @@ Keys may be added but are never removed. Errors are objects on stderr.
 docs/json.md has every shape.
 ";
 
-/// Returns the page about them, as wide as it may be.
+/// Formats the page about the shared options, at most `width` columns wide.
 pub(crate) fn page(width: usize) -> String {
     let page = Global::augment_args(clap::Command::new(NAME));
     let page = page.disable_help_flag(true).term_width(width);

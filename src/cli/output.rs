@@ -1,11 +1,10 @@
-//! Where words go: stdout is data, stderr is talk.
+//! Output: stdout carries data, stderr carries messages.
 //!
-//! Data is written through [`Write`]; a reader that closes the pipe is an [`io::ErrorKind::BrokenPipe`],
-//! which the command passes up with `?` and [`super::error`] makes a success. Talk is best effort: an
-//! error on stderr has nowhere to be told.
+//! Data is written through [`Write`]. A reader that closes the pipe causes [`io::ErrorKind::BrokenPipe`], which a command returns
+//! with `?` and [`super::error`] turns into success. Messages are best effort: an error on stderr is ignored.
 //!
-//! Invariant: talk waits while a pager has the terminal, and a progress line is gone before anything
-//! else is written.
+//! Invariant: messages never interrupt a pager, they wait for it to end. A progress line is always cleared before anything else
+//! is written.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -25,13 +24,13 @@ use crate::render::{json, safe, units, wrap};
 const BUFFER: usize = 64 * 1024;
 const UNKNOWN_WIDTH: usize = 80;
 const REDRAW: Duration = Duration::from_millis(100);
-/// How long work goes on before it tells anything about its rest.
+/// Minimum age of a task before its remaining time is estimated.
 const SURE: Duration = Duration::from_secs(2);
 const CLEAR_LINE: &str = "\r\x1b[K";
-/// The longest text that is copied: several terminals drop a sequence of 100,000 bytes.
+/// Maximum size of a copied text: several terminals drop a sequence of 100,000 bytes.
 const LONGEST_COPY: usize = 74_000;
 
-/// The user's wishes for the output.
+/// The user's preferences for the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub(crate) colour: ColorChoice,
@@ -44,7 +43,7 @@ pub(crate) struct Output {
     data: BufWriter<Box<dyn Write>>,
     talk: Box<dyn Write>,
     pager: Pager,
-    /// Talk that waits for the pager to end.
+    /// Messages that wait for the pager to end.
     held: String,
     data_styles: Styles,
     talk_styles: Styles,
@@ -56,14 +55,14 @@ pub(crate) struct Output {
     progress: Option<Drawing>,
 }
 
-/// How far long work has come.
+/// The progress of a long task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress<'a> {
     pub(crate) label: &'a str,
     pub(crate) done: u64,
     pub(crate) total: Option<u64>,
     pub(crate) bytes: u64,
-    /// How many bytes there are, if that is known.
+    /// The total number of bytes, if known.
     pub(crate) of: Option<u64>,
 }
 
@@ -73,7 +72,7 @@ enum Pager {
     Running(Child),
 }
 
-/// The progress line: when it was last drawn, and whether it is there now.
+/// The state of the progress line: when it was last drawn, and whether it is visible.
 #[derive(Default)]
 struct Drawing {
     begun: Option<Instant>,
@@ -82,7 +81,6 @@ struct Drawing {
 }
 
 impl Output {
-    /// Returns the output of this process.
     pub(crate) fn new(env: &Env, manners: Manners) -> Self {
         let styles = |is_terminal| {
             Styles::new(match manners.colour {
@@ -115,49 +113,49 @@ impl Output {
         }
     }
 
-    /// Returns an output that nobody reads.
+    /// Creates an output that discards everything.
     pub(crate) fn silent(env: &Env) -> Self {
         let manners = Manners { colour: ColorChoice::Never, paged: false, quiet: true };
         let (data, talk) = (BufWriter::new(Box::new(io::sink()) as Box<dyn Write>), io::sink());
         Self { data, talk: Box::new(talk), ..Self::new(env, manners) }
     }
 
-    /// Returns the styles of data.
+    /// Returns the styles for data.
     pub(crate) fn styles(&self) -> Styles {
         self.data_styles
     }
 
-    /// Returns the width to clip data to: only a terminal has one.
+    /// Returns the width to clip data to, if stdout is a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         self.data_is_terminal.then_some(self.columns)
     }
 
-    /// Returns whether only data, warnings and errors are wanted.
+    /// Returns true if only data, warnings and errors are wanted.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Returns the width that a line for people should not exceed.
+    /// Returns the maximum width of a line for people.
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Returns the naming of command lines, to be set when it is known.
+    /// Returns the names used in command lines, so that the caller can set them.
     pub(crate) fn naming(&mut self) -> &mut Naming {
         &mut self.naming
     }
 
-    /// Returns a command line as it can be typed.
+    /// Formats a command line as you can type it.
     pub(crate) fn spell(&self, line: &Line) -> String {
         self.naming.spell(line)
     }
 
-    /// Sends no data through a pager: it goes on until nobody reads it.
+    /// Disables the pager, for data that arrives until nobody reads it.
     pub(crate) fn forgo_pager(&mut self) {
         self.pager = Pager::Unwanted;
     }
 
-    /// Has the pager begin at the end of the data, if it can.
+    /// Makes the pager start at the end of the data, if it is `less`.
     pub(crate) fn page_from_end(&mut self) {
         if let Pager::Available { program, args, .. } = &mut self.pager
             && env::is_less(program)
@@ -179,7 +177,7 @@ impl Output {
                 self.redirect(Box::new(stdin))?;
                 self.pager = Pager::Running(child);
             }
-            // Data unpaged is better than none.
+            // Without a pager, the data is written directly.
             Ok((None, _)) | Err(_) => self.pager = Pager::Unwanted,
         }
         Ok(())
@@ -190,7 +188,7 @@ impl Output {
         let _ = json::safe_line(&mut io::stderr(), event);
     }
 
-    /// Returns what says on stderr for whom a change waits.
+    /// Returns a function that reports on stderr which program a change waits for.
     pub(crate) fn waits() -> undertext::verbs::Told {
         Box::new(|holder| {
             let holder = holder.map_or_else(|| "another program".to_owned(), ToString::to_string);
@@ -199,8 +197,8 @@ impl Output {
         })
     }
 
-    /// Asks the terminal to copy a text (OSC 52). Returns false if stdout is no terminal, or the text is longer than terminals
-    /// take.
+    /// Asks the terminal to copy a text (OSC 52). Returns false if stdout is not a terminal or the text is too long for
+    /// terminals.
     pub(crate) fn copy(&mut self, text: &str) -> io::Result<bool> {
         let is_possible = self.data_is_terminal && text.len() <= LONGEST_COPY;
         if is_possible {
@@ -209,7 +207,7 @@ impl Output {
         Ok(is_possible)
     }
 
-    /// Tells what was done, or where the data is.
+    /// Prints a message about what was done, or where the data is.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
             let text = wrap::fit(&safe::text(text), 0, self.talk_width());
@@ -217,7 +215,7 @@ impl Output {
         }
     }
 
-    /// Hints at a next step.
+    /// Prints a hint at a next step.
     pub(crate) fn hint(&mut self, hint: impl Into<Hint>) {
         if !self.quiet {
             let text = self.naming.spell_hint(&hint.into());
@@ -225,15 +223,14 @@ impl Output {
         }
     }
 
-    /// Hints at several next steps.
+    /// Prints hints at several next steps.
     pub(crate) fn hints(&mut self, hints: Vec<Hint>) {
         for hint in hints {
             self.hint(hint);
         }
     }
 
-    /// Lends stderr to a screen, and returns the styles to draw with: what was written so far is there, and the progress line is
-    /// not.
+    /// Lends stderr to a full-screen view, and returns its styles. Flushes the data and clears the progress line first.
     #[cfg(feature = "browse")]
     pub(crate) fn lend(&mut self) -> io::Result<Styles> {
         self.clear_progress();
@@ -241,13 +238,13 @@ impl Output {
         Ok(self.talk_styles)
     }
 
-    /// Asks the person at the terminal, and returns whether the answer is yes.
+    /// Asks a question at the terminal. Returns true if the answer is yes.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<bool> {
         let answer = self.ask_for(&format!("{question} [y/N]"))?;
         Ok(matches!(answer.as_deref(), Some("y" | "yes")))
     }
 
-    /// Asks the person at the terminal, and returns the answer in small letters; none at the end of the input.
+    /// Asks a question at the terminal, and returns the answer in lower case; `None` at the end of input.
     pub(crate) fn ask_for(&mut self, question: &str) -> io::Result<Option<String>> {
         self.say(&format!("{} ", safe::text(question)));
         let _ = self.talk.flush();
@@ -256,12 +253,12 @@ impl Output {
         Ok((!answer.is_empty()).then_some(text))
     }
 
-    /// Warns of what the user should know, even of a quiet command.
+    /// Prints a warning, even if the command is quiet.
     pub(crate) fn warn(&mut self, text: &str) {
         self.say_titled(Label::Warning, "warning:", text);
     }
 
-    /// Tells of an error, programs as an object.
+    /// Prints an error; in JSON mode, as an object.
     pub(crate) fn error(&mut self, error: &CommandError, is_json: bool) {
         if error.is_silent() {
             return;
@@ -276,12 +273,12 @@ impl Output {
         self.say(&told);
     }
 
-    /// Shows how many of all steps are done.
+    /// Shows the number of completed steps.
     pub(crate) fn steps(&mut self, label: &str, done: u64, all: u64) {
         self.progress(Progress { label, done, total: Some(all), bytes: 0, of: None });
     }
 
-    /// Shows how far long work has come, on a terminal, a few times a second at most.
+    /// Shows the progress of a long task on a terminal, a few times a second at most.
     pub(crate) fn progress(&mut self, progress: Progress<'_>) {
         let is_due = |last: Instant| last.elapsed() >= REDRAW;
         let due = self.progress.as_ref().is_some_and(|drawing| drawing.last.is_none_or(is_due));
@@ -291,7 +288,7 @@ impl Output {
         let begun = self.progress.as_ref().and_then(|drawing| drawing.begun);
         let begun = begun.unwrap_or_else(Instant::now);
         let line = progress.line(begun.elapsed());
-        // The last column stays free: a terminal may wrap as soon as it is filled.
+        // The last column stays free, because some terminals wrap as soon as it is filled.
         let line = safe::clip(&line, self.columns.saturating_sub(1));
         let _ = write!(self.talk, "{CLEAR_LINE}{}", self.talk_styles.paint(Label::Dim, &line));
         let _ = self.talk.flush();
@@ -299,7 +296,7 @@ impl Output {
             Some(Drawing { begun: Some(begun), last: Some(Instant::now()), shown: true });
     }
 
-    /// Returns whether anybody may still read stdout: a pipe that its reader closed has nobody.
+    /// Returns false if stdout is a pipe whose reader closed it.
     pub(crate) fn is_read() -> bool {
         let stdout = io::stdout();
         let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
@@ -309,12 +306,12 @@ impl Output {
         !(is_told && asked.iter().any(is_closed))
     }
 
-    /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.
+    /// Flushes the data, waits for the pager, and prints the messages held back for it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.clear_progress();
         let mut written = self.data.flush();
         if let Pager::Running(child) = &mut self.pager {
-            // The pager goes on until its input is closed.
+            // Closing the pager's input lets it end.
             self.data = BufWriter::new(Box::new(io::sink()));
             written = written.and(child.wait().map(drop));
             self.pager = Pager::Unwanted;
@@ -329,7 +326,7 @@ impl Output {
         self.say(&format!("{} {text}\n", self.talk_styles.paint(label, title)));
     }
 
-    /// Returns the width to break talk at: only a terminal has one.
+    /// Returns the width to wrap messages to, if stderr is a terminal.
     fn talk_width(&self) -> Option<usize> {
         self.talk_is_terminal.then_some(self.columns)
     }
@@ -339,7 +336,7 @@ impl Output {
         if matches!(self.pager, Pager::Running(_)) {
             self.held.push_str(shown);
         } else {
-            // Keeps the order on a terminal that shows both; an error comes back at the next write.
+            // Flushing keeps the order on a terminal that shows both streams. An error recurs at the next write.
             let _ = self.data.flush();
             let _ = self.talk.write_all(shown.as_bytes());
         }
@@ -373,7 +370,7 @@ impl Write for Output {
     }
 }
 
-/// Returns bytes in base64.
+/// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut coded = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -389,16 +386,16 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 impl Progress<'_> {
-    /// Returns the line, after so long.
+    /// Formats the progress line after `elapsed` time.
     fn line(&self, elapsed: Duration) -> String {
         let Self { label, done, total, bytes, of } = *self;
         let total = total.map(|total| format!("/{total}")).unwrap_or_default();
         let mut line = format!("{} {done}{total}", safe::line(label));
-        // Work that counts no bytes tells of none.
+        // Tasks that do not count bytes show none.
         if bytes > 0 {
             let _ = write!(line, ", {}", units::size(bytes));
         }
-        // What is not new is read without being counted.
+        // Content that is not new is read but not counted.
         if let Some(of) = of.filter(|of| *of >= bytes && bytes > 0) {
             let percent = bytes.saturating_mul(100) / of;
             let _ = write!(line, " of {}, {percent}%", units::size(of));

@@ -1,4 +1,4 @@
-//! The answer of the bare program: what is in the store, the newest sessions of this folder and elsewhere, and what to do next.
+//! The bare program's overview: what the store has, the newest sessions of this folder and elsewhere, and what to do next.
 //!
 //! ```text
 //!  undertext  203 sessions: claude 188, codex 12, pi 3
@@ -10,7 +10,7 @@
 //!  ..  two
 //! ```
 //!
-//! Invariant: it fits a terminal of 24 lines.
+//! Invariant: the overview never exceeds 24 lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -32,27 +32,27 @@ use crate::render::style::Label;
 use crate::render::wrap::{fit, wrap};
 use crate::render::{safe, units};
 
-/// How many sessions of this folder are shown.
+/// Number of sessions shown for this folder.
 const HERE: usize = 5;
-/// How many others are.
+/// Number of sessions shown from elsewhere.
 const ELSEWHERE: usize = 2;
-/// How many are, where this folder has none.
+/// Number of sessions shown from elsewhere if this folder has none.
 const ALONE: usize = 8;
-/// How many of the newest sessions are looked through for some of other folders, at first.
+/// Number of newest sessions searched at first for some from other folders.
 const NEWEST: usize = 32;
-/// How many warnings are shown.
+/// Maximum number of warnings.
 const MOST_WARNINGS: usize = 3;
-/// An agent deletes soon what it deletes within so many days.
+/// A deletion by an agent within this many days is urgent.
 const SOON: u64 = 7;
-/// The first line is not set wider than this.
+/// Maximum width of the first line.
 const WIDEST: usize = 100;
-/// Next steps are shown until so many different commands were used.
+/// Next steps are shown until a person has used this many different commands.
 const FAMILIAR: usize = 3;
-/// The fewest characters of a word of a prompt that a next step looks for.
+/// Minimum length of a prompt's word that is suggested as a search.
 const TELLING: usize = 4;
-/// The days of the line of bars.
+/// Number of days in the bar chart.
 const DAYS: usize = 28;
-/// The milliseconds of a day.
+/// Milliseconds per day.
 const DAY: i64 = 86_400_000;
 
 pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
@@ -76,11 +76,11 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
     overview.show(&filter, folder.as_deref())
 }
 
-/// An overview as it is shown.
+/// The overview being printed.
 struct Overview<'c> {
     context: &'c mut Context,
     archive: Archive,
-    /// The glances that were made.
+    /// The glances computed for it.
     glances: Vec<(SessionKey, Glance)>,
     damaged: Vec<UnreadSession>,
 }
@@ -149,7 +149,7 @@ impl Overview<'_> {
         Ok(listing)
     }
 
-    /// Returns the newest sessions that a filter does not let through, and how many more there are.
+    /// Returns the newest sessions that do not pass the filter, and how many more there are.
     fn elsewhere(
         &mut self,
         here: &SessionFilter,
@@ -183,7 +183,7 @@ impl Overview<'_> {
         Ok((shown, more))
     }
 
-    /// Says how many sessions of which agents there are.
+    /// Prints the number of sessions per agent.
     fn head(&mut self) -> Result<(), CommandError> {
         let tally = self.archive.store().tally(&SessionFilter::default())?;
         let mut agents: Vec<(&String, &u64)> = tally.iter().collect();
@@ -207,7 +207,7 @@ impl Overview<'_> {
         self.context.write(&(line + &right.unwrap_or_default()))
     }
 
-    /// Shows the last four weeks.
+    /// Prints the bar chart of the last four weeks.
     fn weeks(&mut self, now: Timestamp) -> Result<(), CommandError> {
         let since = Timestamp(now.0.saturating_sub(i64::try_from(DAYS).unwrap_or(0) * DAY));
         let filter = SessionFilter { since: Some(since), ..SessionFilter::default() };
@@ -279,7 +279,7 @@ impl Overview<'_> {
         self.context.write(&told)
     }
 
-    /// Says what a person may lose, the most urgent first.
+    /// Prints warnings of possible losses, the most urgent first.
     fn warnings(&mut self, now: Timestamp) -> Result<(), CommandError> {
         let mut warnings = Vec::new();
         let agents = self.context.agent_folders();
@@ -320,7 +320,7 @@ impl Overview<'_> {
         Ok(())
     }
 
-    /// Says what to do next with the newest session.
+    /// Suggests next steps with the newest session.
     fn steps(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
         let settings = self.context.read_settings().map(|read| read.settings.hints);
         let is_familiar = || self.context.used().len() >= FAMILIAR;
@@ -334,7 +334,7 @@ impl Overview<'_> {
             let prompt = turns.ok().and_then(|mut turns| turns.pop()?.words);
             word =
                 prompt.and_then(|prompt| telling(common::first_line(&prompt)).map(str::to_owned));
-            // Without a name, a command takes the newest session of this folder, or of one above it.
+            // Without a session, a command uses the newest of this folder or of a parent folder.
             let taken = self.context.lookup(&self.archive, None).ok();
             if taken.is_none_or(|taken| taken.key != newest.key) {
                 let name = self.context.short_name(&self.archive, &newest)?;
@@ -353,21 +353,21 @@ impl Overview<'_> {
     }
 }
 
-/// Returns the longest word of a prompt, if one is long enough to be looked for.
+/// Returns the longest word of a prompt, if it is long enough to search for.
 fn telling(prompt: &str) -> Option<&str> {
     let words = prompt.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| word.chars().count() >= TELLING);
     words.max_by_key(|word| word.chars().count())
 }
 
-/// Whether rows show the folders of their sessions.
+/// Whether the rows show the sessions' folders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HasFolders {
     Yes,
     No,
 }
 
-/// Says what undertext is, where it has no sessions yet.
+/// Introduces undertext when there are no sessions yet.
 fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
     let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
     let looked = context.looked_in();
@@ -380,7 +380,7 @@ fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
 }
 
 impl Context {
-    /// Returns the usual folders of agents, as a list.
+    /// Lists the usual folders of agents.
     pub(crate) fn looked_in(&self) -> String {
         let homes = self.homes().into_iter().filter(|home| home.is_usual);
         let mut looked: Vec<String> = homes.map(|home| self.env.homely(&home.path)).collect();
@@ -388,7 +388,7 @@ impl Context {
         looked.join(", ")
     }
 
-    /// Returns where the commands are noted that a person has used, until they know a few.
+    /// Returns the file that lists the commands a person has used, while they are few.
     fn used_file(&self) -> Option<PathBuf> {
         Some(self.env.state_home.as_ref()?.join("undertext/used"))
     }
@@ -399,7 +399,7 @@ impl Context {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Notes that a person has used this command.
+    /// Records that a person has used this command.
     pub(super) fn note_use(&self) {
         let is_person = self.env.terminal.stdout && current::is_current(&self.verb);
         let used = if is_person { self.used() } else { BTreeSet::new() };
@@ -407,7 +407,7 @@ impl Context {
         let Some(file) = self.used_file().filter(|_| is_new && !self.verb.is_empty()) else {
             return;
         };
-        // Without that file the next steps are shown again.
+        // If the file cannot be written, the next steps are shown again.
         let _ = file.parent().map(disk::make_folders);
         if let Ok(mut file) = disk::open_or_make(&file) {
             let _ = file.seek(SeekFrom::End(0));
@@ -415,20 +415,20 @@ impl Context {
         }
     }
 
-    /// Keeps the glances that a list made, if the store is the user's own and nobody writes to it now.
+    /// Saves the glances that a list computed, if the store is the user's own and nobody is writing to it.
     pub(crate) fn keep_glances(&mut self, glances: &[(SessionKey, Glance)]) {
         if glances.is_empty() || !self.is_own_store() {
             return;
         }
         let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
         if let Ok(archive) = self.open_writer() {
-            // It is a cache: the next list makes what cannot be kept.
+            // Glances are a cache; the next list recomputes what is missing.
             let _ = verbs::keep_glances(&archive, glances);
         }
         self.wait = wait;
     }
 
-    /// Explains the signs in a list of sessions.
+    /// Explains the symbols in a list of sessions.
     pub(crate) fn legend(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
         self.explain_signs(&[
             (shown.iter().any(|it| it.open), "● open in its agent"),
@@ -438,7 +438,7 @@ impl Context {
         ])
     }
 
-    /// Explains those of some signs that are shown.
+    /// Explains those symbols that are shown.
     pub(crate) fn explain_signs(&mut self, signs: &[(bool, &str)]) -> Result<(), CommandError> {
         let signs = signs.iter().filter(|(is_shown, _)| *is_shown).map(|(_, words)| *words);
         let signs = signs.collect::<Vec<_>>().join("   ");
@@ -449,7 +449,7 @@ impl Context {
         Ok(())
     }
 
-    /// Writes a line that is safe and may be painted.
+    /// Prints a line that is already escaped and may be styled.
     fn write(&mut self, line: &str) -> Result<(), CommandError> {
         Ok(writeln!(self.output, "{line}")?)
     }

@@ -1,4 +1,4 @@
-//! `store pack`: packs the store as small as it can be.
+//! `store pack`: compresses the store as far as possible.
 
 use undertext::report::Report as _;
 use undertext::verbs;

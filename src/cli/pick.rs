@@ -1,8 +1,8 @@
-//! Picking: a person at a terminal picks the session that a word does not find, and the turn that `revert` does not name.
+//! Picking: a person at a terminal picks a session if a word does not find one, or a turn if `revert` names none.
 //!
-//! Invariant: nothing opens for a program. stdin and stderr are terminals that take sequences, and neither JSON nor quiet is
-//! asked for.
-//! Invariant: what was picked is used as if its word had been typed; picking itself writes nothing.
+//! Invariant: no picker opens for a program. stdin and stderr must be terminals that understand escape sequences, without JSON or
+//! quiet mode.
+//! Invariant: a pick has the same effect as typing its word. Picking itself writes nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -25,21 +25,21 @@ use crate::render::style::Label;
 use crate::render::time::Zone;
 use crate::render::units::DIGITS;
 
-/// The commands that programs call, though one may have a terminal.
+/// Commands that programs call, even if they have a terminal.
 const CALLED: [&str; 2] = ["completions", "hook"];
-/// The commands that take a text, which a word that finds no session may belong to.
+/// Commands that take a text, so that a word that finds no session may be part of that text.
 const WITH_TEXT: [&str; 4] = ["append", "checkpoint", "search", "turn"];
-/// The columns that a folder has in a row.
+/// Width of the folder column.
 const FOLDER: usize = 16;
-/// How many of the last entries of a session its preview reads for the last words, and how many turns it shows.
+/// Number of last entries that a session's preview searches for the last answer, and number of turns it shows.
 const LAST: usize = 16;
 const TURNS: usize = 4;
-/// How many entries of a turn its preview reads, and how many lines it shows of each text.
+/// Number of entries that a turn's preview reads, and number of lines it shows of each text.
 const FIRST: usize = 24;
 const LINES: usize = 10;
 
 impl Context {
-    /// Returns whether a person can be asked to pick something.
+    /// Returns true if a person can be asked to pick something.
     pub(crate) fn may_pick(&self) -> bool {
         let env = &self.env;
         let takes_sequences = env.variable("TERM").is_some() && !env.is_dumb;
@@ -48,7 +48,7 @@ impl Context {
         is_person && !is_program && browse::has_room()
     }
 
-    /// Returns the session that a person picks in the place of a word that finds none or several; nothing if nobody can be asked.
+    /// Lets a person pick a session if a word finds none or several. Returns `None` if nobody can be asked.
     pub(super) fn pick_session(
         &mut self,
         archive: &Archive,
@@ -70,7 +70,8 @@ impl Context {
             SessionError::NoSession(word) => (format!("there is no session {word:?}"), &**word),
             error => (error.to_string(), ""),
         };
-        // Previews show what live files hold beyond the store, which an archive that is to be changed must not.
+        // Previews overlay what live files have beyond the store. An archive that is about to be changed must not have that
+        // overlay.
         let root = self.root()?;
         let reader = self.reader(&root)?;
         let sessions = match error {
@@ -100,7 +101,7 @@ impl Context {
         Ok(session)
     }
 
-    /// Returns the place of the turn that a person picks in a session.
+    /// Lets a person pick a turn, and returns its place.
     pub(super) fn pick_place(
         &mut self,
         wanted: Option<&OsStr>,
@@ -125,7 +126,6 @@ impl Context {
         turns.place(picked).ok_or_else(Self::no_place)
     }
 
-    /// Lets a person pick a row.
     fn pick(
         &mut self,
         prompt: &str,
@@ -141,7 +141,7 @@ impl Context {
         })
     }
 
-    /// Returns all sessions, those of this folder first, the newest first.
+    /// Returns all sessions, newest first; those of this folder come before the others.
     fn all_sessions(&self, archive: &Archive) -> Result<Vec<Listed>, CommandError> {
         let mut all = archive.sessions(&SessionFilter::default())?;
         let folder = Some(self.within(Path::new(".")));
@@ -157,7 +157,6 @@ impl Context {
     }
 }
 
-/// Returns a row for each session.
 fn session_rows(
     sessions: &[Listed],
     folders: &[String],
@@ -180,13 +179,13 @@ fn session_rows(
     rows.collect()
 }
 
-/// Returns an age as short as it can be told.
+/// Formats an age briefly.
 fn age(time: Option<Timestamp>, zone: Zone, now: Timestamp) -> String {
     let age = time.map(|time| zone.age(now, time)).unwrap_or_default();
     age.strip_suffix(" ago").unwrap_or(&age).to_owned()
 }
 
-/// Returns what a person knows a session by: its title, where and when it was, and its last turns.
+/// Previews a session: its title, where and when it was, and its last turns.
 fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) -> Preview {
     let Listed { name, card, .. } = listed;
     let times = card.started.zip(card.active);
@@ -198,7 +197,7 @@ fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) ->
         Piece::new(Label::Heading, &common::titled(card.title.as_deref())),
         Piece::new(Label::Dim, &facts.join(" · ")),
     ];
-    // What cannot be read is not shown; a command that reads the session says why.
+    // Unreadable data is omitted here; a command that reads the session reports it.
     let Some(session) = archive.session(name).ok().flatten() else { return shown };
     let store = archive.store();
     let _is_grown = store.state(session.key).map(|state| verbs::follow(archive, &session, &state));
@@ -217,19 +216,19 @@ fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) ->
     shown
 }
 
-/// Returns the first line of what was said.
+/// Returns the first line of the texts.
 fn said(messages: &[Message]) -> Option<String> {
     let texts = messages.iter().map(Message::text);
     let mut lines = texts.map(|text| common::first_line(&harness::unwrap(&text)).to_owned());
     lines.find(|line| !line.is_empty())
 }
 
-/// The turns of a session, the newest first, and the graph that they are in.
+/// The turns of a session, newest first, and their graph.
 struct Turns {
     nodes: Vec<GraphNode>,
-    /// The nodes that turns begin with.
+    /// The first node of each turn.
     begin: Vec<usize>,
-    /// The nodes of the current path, from its end on.
+    /// The nodes of the current path, from its end to its start.
     path: Vec<usize>,
 }
 
@@ -264,7 +263,7 @@ impl Turns {
         rows.collect()
     }
 
-    /// Returns how many turns of the current path move when a turn is reverted to.
+    /// Returns how many turns leave the current path when a turn is reverted to.
     fn moving(&self, turn: &GraphNode, side: Side) -> usize {
         let from = match side {
             Side::Before => turn.parents.first().copied(),
@@ -324,7 +323,7 @@ fn beginning(opened: &Opened, place: &str) -> Option<Vec<Line>> {
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }
 
-/// Returns a node and those before it, as its path has them.
+/// Iterates over a node and its ancestors along its path.
 fn ancestors(nodes: &[GraphNode], from: Option<usize>) -> impl Iterator<Item = usize> {
     let next = |node: &usize| nodes.get(*node)?.parents.first().copied();
     std::iter::successors(from, next)

@@ -1,8 +1,8 @@
-//! The files that this user's commands may write, in addition to the store's: those of the agents on this machine, and those
-//! that were named in a command.
+//! The files outside the store that this user's commands may write: those of the agents on this machine, and those the user
+//! pointed at.
 //!
-//! To point at a file is to type its path where a command changes its session: `attach FILE`, or FILE in place of SESSION.
-//! It is remembered in the user's state folder until `attach FILE --off`. What an import reads is not pointed at.
+//! You point at a file by typing its path in a command that changes its session: `attach FILE`, or FILE as the SESSION of a
+//! command. The user's state folder remembers it until `attach FILE --off`. Files that an import reads are not pointed at.
 
 use std::path::{Path, PathBuf};
 
@@ -18,37 +18,36 @@ use super::Context;
 use super::error::CommandError;
 
 impl Context {
-    /// Returns what looks up a variable that names a folder.
+    /// Returns a function that looks up a folder in an environment variable.
     fn variables(&self) -> impl Fn(&str) -> Option<PathBuf> {
         |name| self.env.variable(name).map(PathBuf::from)
     }
 
-    /// Returns the agents on this machine that delete sessions by themselves.
+    /// Returns the agents on this machine that delete sessions on their own.
     pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
         verbs::forgetful(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns where agents would keep their sessions on this machine.
+    /// Returns where agents would store their sessions on this machine.
     pub(crate) fn homes(&self) -> Vec<Home> {
         discover::homes(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders of the agents on this machine.
     pub(crate) fn agent_roots(&self) -> Vec<PathBuf> {
         discover::roots(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders in which agents keep their sessions on this machine.
+    /// Returns the folders in which agents store their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
         verbs::agent_folders(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders on this machine in which agents keep sessions that undertext does not read yet.
+    /// Returns the folders on this machine with sessions of unsupported agents.
     pub(crate) fn unread_folders(&self) -> Vec<(UnreadHome, u64)> {
         verbs::unread_folders(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders away from their sessions in which agents keep more of them, each behind the format.
+    /// Returns the folders in which agents store additional files away from their sessions, each with its format.
     pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
         discover::annexes(self.env.home.as_deref(), &self.variables()).into_iter()
     }
@@ -59,7 +58,7 @@ impl Context {
         for folder in self.agent_folders() {
             writable.folder(folder.format, &folder.path);
         }
-        // A usual folder that no longer exists is made again with what belongs there; one that only a variable names is not.
+        // A usual folder that is missing may be created again with its files; one that only a variable names may not.
         for Home { format, path, each, .. } in self.homes().into_iter().filter(|home| home.is_usual)
         {
             match each {
@@ -81,7 +80,7 @@ impl Context {
         writable
     }
 
-    /// Remembers that this user pointed at a file, unless it lies where its agent keeps it.
+    /// Remembers that this user pointed at a file, unless it is in its agent's own folder.
     pub(crate) fn point_at(&self, file: &Path, session: &Session) -> Result<(), CommandError> {
         let is_kept = |folder: AgentFolder| {
             folder.format == session.name.format

@@ -1,4 +1,4 @@
-//! `store rebuild`: rebuilds derived rows.
+//! `store rebuild`: rebuilds the derived rows.
 
 use undertext::verbs;
 

@@ -1,4 +1,4 @@
-//! `recover`: brings a session under its window again.
+//! `recover`: makes a session fit its window again.
 
 use anyhow::anyhow;
 use undertext::context::model::{Fault, ModelError};
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns a provider's words as its refusal, if they tell of an overflow or the person insists that they do.
+/// Reads a provider's message as a refusal, if it reports an overflow or `insists` says that it does.
 fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
     let overflow = |figures| ModelError {
         model: "the provider".to_owned(),

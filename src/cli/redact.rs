@@ -1,4 +1,4 @@
-//! `redact`: takes a secret, or what an entry says, out of the store and of the files of its sessions.
+//! `redact`: permanently removes a secret, or an entry's text, from the store and from the files of its sessions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use super::{Context, Opened, complete, env, secrets, unseen};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// How many sessions the question lists.
+/// Maximum number of sessions listed in the question.
 const LISTED: usize = 10;
-/// What is said of files that still have it.
+/// Explanations for files that still contain the text.
 const IS_READ: &str = "still contains the text: another program is reading the store; the first change after it finishes redacts the file";
 const STAYS: &str = "still contains the text: a process has the file open, undertext may not write to it or does not follow it, the text is where it cannot be redacted, or the store has lost the replacement line";
 const IS_OTHER: &str = "is an agent's file that undertext does not manage: it was not redacted, and may still contain the text";
@@ -77,7 +77,7 @@ pub(super) struct Consent {
 }
 
 impl Consent {
-    /// Returns the hint to give a command again as it was given, and to agree to it.
+    /// Returns the hint to repeat a command with consent.
     fn hint(&self, line: Line, words: &str) -> Hint {
         let reason = self.reason.as_deref();
         let line = reason.into_iter().fold(line, |line, reason| line.option("reason", reason));
@@ -150,7 +150,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     carry_out(context, archive, &wanted, &args.consent, Some(line))
 }
 
-/// Warns of files that still hold it.
+/// Warns of files that still contain the text.
 fn warn(context: &mut Context, redacted: &Redacted) {
     let left = redacted.left.iter().map(|path| {
         let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
@@ -164,7 +164,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     }
 }
 
-/// Reads the secret: the line that is typed, or all of stdin but for the end of its last line.
+/// Reads the secret: a typed line, or all of stdin without its last line ending.
 fn secret(context: &mut Context) -> Result<String, CommandError> {
     let bytes = if context.env.terminal.stdin {
         let ask = "Type or paste the secret, then Enter. It is not shown or saved.";
@@ -193,7 +193,7 @@ fn secret(context: &mut Context) -> Result<String, CommandError> {
     Ok(secret.to_owned())
 }
 
-/// Tells what would be taken out, asks, and takes it out. `line` is the command that was given, but for a secret on stdin.
+/// Shows what would be redacted, asks, and redacts it. `line` is the command to repeat; `None` if the secret came from stdin.
 pub(super) fn carry_out(
     context: &mut Context,
     archive: Archive,
@@ -223,7 +223,7 @@ pub(super) fn carry_out(
             if !is_asked {
                 context.output.hint(match line {
                     Some(line) => consent.hint(line, "to redact it"),
-                    // What was on stdin is in no command.
+                    // A secret from stdin must not appear in a command.
                     None => "to redact the text, pipe it in again and add --yes".into(),
                 });
             }
@@ -247,7 +247,8 @@ pub(super) fn carry_out(
     Ok(if is_done && !redacted.remains() { Exit::Yes } else { Exit::No })
 }
 
-/// Takes it out. Where nothing has it, files may hold again what was taken out before, which an older copy has brought back.
+/// Redacts the text. If the store does not contain it, files may still contain text redacted earlier, brought back by an older
+/// copy; that is overwritten.
 fn take_out(
     context: &mut Context,
     wanted: &Wanted<'_>,
@@ -277,7 +278,7 @@ fn take_out(
     Ok(redacted)
 }
 
-/// Warns of other stores of this user that are known here, and have a secret as well, and returns them.
+/// Warns of this user's other stores that contain the secret too, and returns them.
 fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
     let mut stores = Vec::new();
     if !matches!(wanted, Wanted::Secret(_)) {
@@ -361,7 +362,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Warns of what stands where it cannot be covered.
+/// Warns of places where the text cannot be redacted.
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     for Remaining { session, place } in &redacted.fixed {
         context.output.warn(&format!(
@@ -370,7 +371,7 @@ fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     }
 }
 
-/// Returns the question that a person answers before a redaction.
+/// Returns the question asked before a redaction.
 fn question(plan: &Redacted) -> String {
     if plan.lines == 0 {
         return "Redact it permanently?".to_owned();
@@ -379,7 +380,7 @@ fn question(plan: &Redacted) -> String {
     format!("Permanently redact {lines} in {sessions}?")
 }
 
-/// Returns in words of how much something was taken out.
+/// Describes how much was redacted.
 fn taken_out(redacted: &Redacted) -> String {
     let [lines, sessions] = extent(redacted);
     let more = match redacted.unfinished {
@@ -389,7 +390,7 @@ fn taken_out(redacted: &Redacted) -> String {
     format!("redacted in {lines} of {sessions}{more}")
 }
 
-/// Returns in words how many lines have it, and of how many sessions.
+/// Describes how many lines, and of how many sessions, contain the text.
 fn extent(redacted: &Redacted) -> [String; 2] {
     let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
     [counted(redacted.lines, "line", "lines"), counted(changed, "session", "sessions")]

@@ -1,4 +1,4 @@
-//! `restore`: puts files of agents that were deleted back where the agents read them.
+//! `restore`: restores deleted files of agents to where the agents read them.
 
 use anyhow::anyhow;
 use undertext::report::{Line, LostFile, Restored};
@@ -106,7 +106,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Puts back the files of several sessions; one that cannot be put back hinders no other.
+/// Restores the files of several sessions. A file that cannot be restored does not stop the others.
 fn put_back(
     context: &mut Context,
     mut archive: Archive,

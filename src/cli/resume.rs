@@ -128,7 +128,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if let Some(waiting) = waiting {
             context.output.note(&format!("A change is waiting: {waiting}"));
         }
-        // However long it is, a shell reads it as one line.
+        // Escaped, so that a shell reads it as one line whatever its length.
         writeln!(context.output, "{}", safe::text(&line))?;
         return Ok(Exit::Yes);
     }
@@ -169,7 +169,7 @@ fn agrees(context: &mut Context, opened: &Opened, name: &str) -> Result<bool, Co
     Ok(false)
 }
 
-/// Returns what to do with a change that waits: as the options say, or as a person at the terminal does.
+/// Decides what to do with a waiting change: from the options, or by asking a person.
 fn choose(
     context: &mut Context,
     args: &Args,

@@ -12,7 +12,7 @@ use super::later;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
-/// Where `revert` goes: just before the turn that is picked, or just after it.
+/// Whether `revert` goes to just before the picked turn or to just after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Before,

@@ -1,4 +1,4 @@
-//! `search`: what was said in any session, by its words.
+//! `search`: finds text in any session.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -17,11 +17,11 @@ use crate::render::style::Label;
 use crate::render::units::grouped;
 use crate::render::{moment, safe, search};
 
-/// For how long a search goes on to add to the index, once it has answered.
+/// How long a search updates the index after it has answered.
 const AFTERWARDS: Duration = Duration::from_millis(200);
-/// How many texts a person is shown unless more are asked for.
+/// Default number of results shown to a person.
 const SHOWN: usize = 20;
-/// How many of a session.
+/// Default number of results per session.
 const PER_SESSION: usize = 3;
 /// The letters of the options that take a value.
 const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
@@ -140,16 +140,15 @@ pub(crate) struct Args {
     full: bool,
 }
 
-/// Who speaks.
 const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System];
 
-/// Reads who speaks.
+/// Parses a speaker.
 fn role(text: &str) -> Result<Role, String> {
     let found = ROLES.into_iter().find(|role| role.as_str() == text);
     found.ok_or_else(|| "use user, assistant, tool or system".to_owned())
 }
 
-/// The parts of a conversation.
+/// The searchable parts of a conversation.
 const PARTS: [(&str, Within); 4] = [
     ("messages", Within::Messages),
     ("commands", Within::Commands),
@@ -157,13 +156,13 @@ const PARTS: [(&str, Within); 4] = [
     ("results", Within::Results),
 ];
 
-/// Reads a part of a conversation.
+/// Parses a part of a conversation.
 fn part(text: &str) -> Result<Within, String> {
     let found = PARTS.iter().find(|(name, _)| *name == text).map(|(_, part)| *part);
     found.ok_or_else(|| "use messages, commands, edits or results".to_owned())
 }
 
-/// Reads in which order texts are shown.
+/// Parses the sort order.
 fn sort(text: &str) -> Result<Sort, String> {
     match text {
         "relevance" => Ok(Sort::Relevance),
@@ -219,7 +218,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         sort: args.sort.unwrap_or(Sort::Relevance),
     };
     if is_of_words && archive.root().is_some() {
-        // What is not in the index would have to be read at each search.
+        // Otherwise each search would have to read everything that is not indexed.
         context.bring_index_along(&archive, &|| true);
     }
     if !context.json {
@@ -242,7 +241,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if searched.lines == 0 && !context.json {
         say_near(context, &archive, &search, args)?;
     }
-    // Elsewhere the last word may name the session.
+    // The last word may have been meant as a session.
     if let Some(word) = searched.nowhere.last().filter(|_| !context.json)
         && context.lookup(&archive, Some(word.as_ref())).is_ok()
     {
@@ -276,7 +275,7 @@ impl Args {
             (_, true, _) => Words::Regex,
             (_, _, true) => Words::Literal,
             _ => match Query::new(&words) {
-                // Signs alone are no words.
+                // A query of punctuation has no words, so it is searched literally.
                 Err(verbs::Unfit::Empty) if !words.is_empty() => Words::Literal,
                 query => return query.map(Sought::Words),
             },
@@ -290,7 +289,7 @@ impl Args {
     }
 }
 
-/// Returns a session's shortest name that commands take; of a file that is searched as it is, the session's id.
+/// Returns a session's shortest name that commands accept. For a file searched directly, returns the session's id.
 fn short_name(
     context: &Context,
     archive: &Archive,
@@ -302,18 +301,18 @@ fn short_name(
     }
 }
 
-/// What was printed of a search.
+/// What a search has printed.
 #[derive(Default)]
 struct Printed {
-    /// The session whose hits were printed last, and its short name.
+    /// The session of the last printed result, and its short name.
     session: Option<(SessionName, String)>,
-    /// The command that shows the first hit.
+    /// The command that shows the first result.
     first: Option<Line>,
     /// How many sessions were listed or counted.
     sessions: u64,
 }
 
-/// Tells how much was found, before what was.
+/// Prints the number of results above them.
 fn head(context: &mut Context, searched: &Searched) -> Result<(), CommandError> {
     let Some(messages) = searched.messages.filter(|_| !context.json) else { return Ok(()) };
     let quoted = |words: &[String]| {
@@ -342,7 +341,7 @@ fn head(context: &mut Context, searched: &Searched) -> Result<(), CommandError> 
     Ok(writeln!(context.output, "{line}\n")?)
 }
 
-/// Tells of a text in which something was found.
+/// Prints a result.
 fn tell(
     context: &mut Context,
     archive: &Archive,
@@ -364,7 +363,7 @@ fn tell(
     }
     if is_next {
         let id = short_name(context, archive, &place.session)?;
-        // A file that is searched as it is was named so.
+        // A file searched directly keeps the name it was given.
         if archive.root().is_some() {
             context.output.naming().session = Some(id.clone().into());
         }
@@ -410,7 +409,7 @@ fn tell(
     }?)
 }
 
-/// Tells how many lines of a session were found.
+/// Prints the number of matching lines of a session.
 fn tell_count(
     context: &mut Context,
     archive: &Archive,
@@ -431,7 +430,7 @@ fn tell_count(
     Ok(writeln!(context.output, "{lines}{id}  {agent}  {}", safe::clip(&title, room))?)
 }
 
-/// Says that nothing was found, and what is near: the same without the filters, or words that begin so.
+/// Reports that nothing was found, and suggests what is near: the search without filters, or words with the same beginning.
 fn say_near(
     context: &mut Context,
     archive: &Archive,
@@ -474,7 +473,7 @@ fn say_near(
     Ok(())
 }
 
-/// Ends the answer: how many lines were counted, how to see one and how to see all, and what is damaged.
+/// Ends the answer: the count, how to see one result or all, and what is damaged.
 fn end(
     context: &mut Context,
     searched: &Searched,

@@ -1,4 +1,4 @@
-//! `audit --secrets`: tells what looks like a secret, and where it is.
+//! `audit --secrets`: lists what looks like a secret, and where it is.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -13,10 +13,10 @@ use super::error::{CommandError, Exit};
 use crate::render::secrets;
 use crate::render::style::Label;
 
-/// How many names an error lists.
+/// Maximum number of names listed in an error.
 const LISTED: usize = 5;
 
-/// Reads the name of a rule.
+/// Parses the name of a rule.
 pub(super) fn rule(name: &str) -> Result<String, String> {
     let rules = verbs::secret_rules();
     if rules.contains(&name) {
@@ -33,7 +33,7 @@ pub(super) fn rule(name: &str) -> Result<String, String> {
     })
 }
 
-/// Looks for secrets in all sessions, or in the one that is named.
+/// Searches all sessions, or the named one, for secrets.
 pub(super) fn run(
     context: &mut Context,
     wanted: Option<&OsStr>,
@@ -55,7 +55,7 @@ pub(super) fn run(
     end(context, &archive, &told)
 }
 
-/// Shows secrets in a table for each rule, then the commands that show the first one and take it out.
+/// Prints a table of secrets for each rule, then the commands that show and redact the first one.
 fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<(), CommandError> {
     let mut rules: Vec<(&str, Vec<&Secret>)> = Vec::new();
     for secret in found {
@@ -77,7 +77,7 @@ fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<()
     if let Some(first) = found.iter().find_map(Secret::shown) {
         name(context, archive, &first.session)?;
         let read = first.show().map(|line| ("Read the first one", line));
-        // A file that is looked through as it is has nothing to be taken out of.
+        // Secrets in a file searched directly cannot be redacted in the store.
         let redact = Secret::redact(first).filter(|_| archive.root().is_some());
         let redact = redact.map(|line| ("Redact it", line));
         for (words, line) in read.into_iter().chain(redact) {
@@ -88,9 +88,9 @@ fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<()
     Ok(())
 }
 
-/// Has further command lines name a session.
+/// Makes later command lines name a session.
 fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<(), CommandError> {
-    // A file that is looked through as it is was named so.
+    // A file searched directly keeps the name it was given.
     if archive.root().is_some()
         && let Some(session) = archive.session(name)?
     {
@@ -99,7 +99,7 @@ fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<
     Ok(())
 }
 
-/// Tells how the search ended.
+/// Prints the result of the search.
 fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit, CommandError> {
     let exit = context.tell_unread_sessions(&told.unread)?;
     let exit = if told.found.is_empty() { exit } else { Exit::No };

@@ -1,4 +1,4 @@
-//! `sessions`: lists sessions, and leaves some out of lists.
+//! `sessions`: lists sessions, and hides some of them from lists.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,13 +15,13 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{moment, safe, units};
 
-/// From this width on, a line of bars shows how full the window was.
+/// From this width on, a row of bars shows how full the window was.
 const WIDE: usize = 100;
-/// A title is not set narrower than this to make room for an agent and a folder.
+/// Minimum width of a title that makes room for an agent and a folder.
 const LEAST_TITLE: usize = 30;
-/// How many bars that line has at most.
+/// Maximum number of bars in the row.
 const BARS: usize = 8;
-/// How many sessions people are shown by default.
+/// Default number of sessions shown to people.
 const SHOWN: usize = 50;
 
 /// List sessions, newest first
@@ -221,21 +221,21 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     context.tell_unread_sessions(&damaged)
 }
 
-/// What the rows of a list show.
+/// The rows of a list, and what they show.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
     pub(crate) sessions: &'a [ListedSession],
     pub(crate) now: Timestamp,
-    /// Whether whole ids and times, and what a session was made of, are below each row.
+    /// Print whole ids and times, and each session's origin, below its row.
     pub(crate) is_verbose: bool,
-    /// Whether the folder of each is shown.
+    /// Show each session's folder.
     pub(crate) has_folders: bool,
-    /// Whether the columns have names.
+    /// Show column headings.
     pub(crate) has_heads: bool,
 }
 
 impl Context {
-    /// Returns the sessions that a filter lets through, with those marked that an agent has open.
+    /// Returns the sessions that pass a filter, with the ones open in an agent marked.
     pub(crate) fn list(
         &mut self,
         archive: &Archive,
@@ -252,12 +252,12 @@ impl Context {
         Ok(listing)
     }
 
-    /// Prints a list of sessions for people. A column in which all rows say the same is left out.
+    /// Prints a list of sessions for people. Omits each column in which all rows are equal.
     pub(crate) fn show_sessions(&mut self, rows: Rows<'_>) -> Result<(), CommandError> {
         let Rows { sessions, now, .. } = rows;
         let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
         let folders = self.folders(sessions);
-        // Sessions that others were made of are named beside these, so that all are distinguished.
+        // The ids of parent sessions appear next to their own, so short ids must be distinct among both.
         let kin = sessions.iter().filter_map(|listed| listed.kin.as_ref());
         let ids = sessions.iter().map(|listed| listed.name.id.as_str());
         let ids: Vec<&str> = ids.chain(kin.map(|kin| kin.session.as_str())).collect();
@@ -276,12 +276,12 @@ impl Context {
         };
         let has_agents =
             differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
-        // Where there is little room, titles are worth more.
+        // On a narrow terminal, titles matter more.
         let is_narrow = rows.has_heads && self.output.width().is_some_and(|width| width < WIDE);
         let has_folders = rows.has_folders
             && !is_narrow
             && differ(&|n| folders.get(n).cloned().unwrap_or_default());
-        // A long title leaves room for what tells sessions apart.
+        // A long title leaves room for the columns that distinguish sessions.
         let tenths = if has_agents && has_folders { 3 } else { 4 };
         let has_room = self.output.width().filter(|_| has_agents || has_folders);
         let longest = has_room.map_or(usize::MAX, |width| (width * tenths / 10).max(LEAST_TITLE));
@@ -326,7 +326,7 @@ impl Context {
         self.show(&table)
     }
 
-    /// Returns the folders of sessions, as far as they fit.
+    /// Returns the sessions' folders, shortened to fit.
     fn folders(&self, sessions: &[ListedSession]) -> Vec<String> {
         let folder = |listed: &ListedSession| {
             let folder = listed.card.folder.as_deref().unwrap_or_default();
@@ -339,7 +339,7 @@ impl Context {
         sessions.iter().map(folder).collect()
     }
 
-    /// Returns what the row of a session has no room for.
+    /// Returns the details that have no room in a session's row.
     fn more_of(&self, listed: &ListedSession) -> [String; 2] {
         let ListedSession { card, kin, .. } = listed;
         let show = |time| self.env.zone.show(time);
@@ -353,7 +353,7 @@ impl Context {
     }
 }
 
-/// Returns how full the window was along the path of a session, as a line of bars, and how full it is now.
+/// Draws how full the window was along a session's path as a row of bars, and formats how full it is now.
 fn fullness(samples: &[u64], tokens: Option<u64>, window: Option<u64>) -> (String, String) {
     let Some(window) = window.filter(|window| *window > 0) else { return Default::default() };
     let buckets = samples.len().min(BARS);
@@ -367,7 +367,7 @@ fn fullness(samples: &[u64], tokens: Option<u64>, window: Option<u64>) -> (Strin
     (bars, share.unwrap_or_default())
 }
 
-/// Returns the title of a session with the little that must be told of it; its kin is named by a short id.
+/// Returns a session's title with brief notes. A related session is named by its short id.
 fn title(listed: &ListedSession, kin: Option<(Bond, &str)>) -> String {
     let ListedSession { card, sub_agents, depth, .. } = listed;
     let indent = depth.checked_sub(1).map(|depth| format!("{}└ ", "  ".repeat(depth)));

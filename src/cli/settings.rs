@@ -1,4 +1,4 @@
-//! Settings files: their places, the warnings about them, and their values together.
+//! Settings files: where they are, warnings about them, and their merged values.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -20,7 +20,7 @@ use crate::render::safe;
 const NAME: &str = "config.toml";
 
 impl Context {
-    /// Returns the settings of the user and of the store; the first time, warns of the keys that are not taken from them.
+    /// Returns the merged settings of the user and the store. The first call warns of ignored keys.
     pub(crate) fn settings(&mut self) -> Result<Settings, CommandError> {
         let read = self.read_settings()?;
         if !self.warned.insert("keys") {
@@ -38,14 +38,14 @@ impl Context {
         Ok(read.settings)
     }
 
-    /// Warns of the keys of settings that mean nothing.
+    /// Warns of unknown keys.
     fn warn_of_unknown(&mut self, read: &Read) {
         for key in &read.unknown {
             self.output.warn(&key.to_string());
         }
     }
 
-    /// Returns what the user says is no secret.
+    /// Returns what the user declared not to be a secret.
     pub(crate) fn allowed(&mut self) -> Result<Allowed, CommandError> {
         let Secrets { allow_rules, allow_values, allow_entries } = self.settings()?.secrets;
         Allowed::new(&allow_rules, &allow_values, &allow_entries).map_err(|why| {
@@ -54,13 +54,14 @@ impl Context {
         })
     }
 
-    /// Returns what is masked in a document.
+    /// Returns what a document masks.
     pub(crate) fn masks(&mut self) -> Result<Masks, CommandError> {
         let Mask { homes, emails } = self.settings()?.mask;
         Ok(Masks { secrets: Some(self.allowed()?), homes, emails })
     }
 
-    /// Returns which sessions the user leaves out of the store; a mistake there is no reason to take them in.
+    /// Returns the sessions that the user excludes from the store. Fails on a mistake in the settings rather than importing too
+    /// much.
     pub(crate) fn exclude(&mut self) -> Result<Exclude, CommandError> {
         let is_unknown = |agent: &&String| wire::by_name(agent).is_none();
         let Read { settings: Settings { exclude, .. }, unknown, .. } = self.read_settings()?;
@@ -80,7 +81,8 @@ impl Context {
         })
     }
 
-    /// Does the same for a command that takes nothing in by itself: a mistake there hinders it in nothing else, and leaves all out.
+    /// Returns the excluded sessions for a command that does not import. A mistake in the settings excludes everything instead of
+    /// failing.
     pub(crate) fn exclude_or_all(&mut self) -> Exclude {
         self.exclude().unwrap_or_else(|error| Exclude {
             unread: Some(error.in_one_line()),
@@ -88,7 +90,7 @@ impl Context {
         })
     }
 
-    /// Reads the settings of the user and of the store.
+    /// Reads the settings of the user and the store.
     pub(crate) fn read_settings(&mut self) -> Result<Read, CommandError> {
         let user = self.env.config_home.as_ref().map(|folder| folder.join("undertext"));
         let user = user.map(|folder| (folder, Author::User));
@@ -116,7 +118,7 @@ impl Context {
             .map_err(|error| CommandError::user(anyhow!(error)).hinted(Hint::settings("")))
     }
 
-    /// Returns what the settings of a store set, as they have it.
+    /// Returns the settings that a store sets, as written.
     pub(crate) fn settings_of_store(folder: &Path) -> Vec<String> {
         let text = disk::read_text(&folder.join(NAME), disk::TEXT).unwrap_or_default();
         let file = File { name: NAME, author: Author::Store, text: &text };
@@ -125,8 +127,8 @@ impl Context {
         known.map(|set| format!("{} = {}", set.name(), set.value)).collect()
     }
 
-    /// Prints the settings in force, each with its file and line. Of files that cannot be read it only says why: whoever
-    /// mends one is sent here to see what may stand in it.
+    /// Prints the settings in force, each with its file and line. For unreadable files, it only prints the reason: an error in a
+    /// settings file sends the user here to see what is allowed in it.
     pub(crate) fn show_settings(&mut self) -> Result<Exit, CommandError> {
         let read = self.read_settings().unwrap_or_else(|error| {
             self.output.warn(&error.in_one_line());
@@ -145,7 +147,7 @@ impl Context {
     }
 }
 
-/// Returns the link on the way to a file that leads nowhere: there may be settings behind it, which a disk that is not mounted has.
+/// Returns the dangling link on the way to a file. Settings may exist behind it, for example on an unmounted disk.
 fn astray(path: &Path) -> Option<&Path> {
     let there = path.ancestors().find(|above| fs::symlink_metadata(above).is_ok())?;
     fs::metadata(there).is_err().then_some(there)

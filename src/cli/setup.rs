@@ -1,4 +1,4 @@
-//! `setup`: has agents call undertext when a session goes on.
+//! `setup`: makes agents call undertext when a session changes.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Reads the name of an agent or of its format; of those that call no program, the command itself says so.
+/// Parses the name of an agent or of its format. The command itself rejects agents that cannot call programs.
 fn agent(text: &str) -> Result<String, String> {
     let callers: Vec<&str> = discover::callers().collect();
     let mut agents = discover::agents();
@@ -119,7 +119,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return Ok(Exit::No);
     }
-    // What nobody could be shown is not done.
+    // A change must not be made before the user could read about it.
     context.output.flush()?;
     change.carry_out(context.env.ambient().now())?;
     context.remember(format!("{path} was written"));
@@ -135,12 +135,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     conclude(context, args, &report(SettingUp::Made), &words)
 }
 
-/// Returns what is said of a call that is there, and that a field keeps from being made.
+/// Returns the message for a hook that exists, but that a field in the agent's settings disables.
 fn silenced(agent: &str, field: &str) -> String {
     format!("{agent} is set up, and calls undertext once {field} is no longer set")
 }
 
-/// Returns whether the user agrees to the change.
+/// Asks the user whether to make the change.
 fn agreed(context: &mut Context, path: &str) -> Result<bool, CommandError> {
     let is_asked = context.can_ask();
     Ok(is_asked && context.output.ask(&format!("Change {path}?"))?)
@@ -185,10 +185,10 @@ fn conclude(
     Ok(exit)
 }
 
-/// Returns how the agents of this user call programs.
+/// Returns how this user's agents call programs.
 pub(crate) fn callings(context: &Context) -> Vec<Calling> {
     let places = places(context).into_iter().filter(|place| place.home.is_dir());
-    // Without a path of this program nothing is known of others.
+    // If this program's path is unknown, hooks cannot be recognised.
     places.filter_map(|place| Some(verbs::calling(&place, &call(context, &place).ok()?))).collect()
 }
 
@@ -223,7 +223,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Returns the settings of this user by which agents call programs.
+/// Returns the settings files in which this user's agents configure their hooks.
 fn places(context: &Context) -> Vec<HookFile> {
     let variable = |name: &str| {
         let folder = context.env.variable(name).map(Path::new);
@@ -232,7 +232,7 @@ fn places(context: &Context) -> Vec<HookFile> {
     discover::hook_files(context.env.home.as_deref(), &variable)
 }
 
-/// Returns the call of this program, with the folders as they are named now.
+/// Returns the command line that calls this program, with the folders as they are set now.
 fn call(context: &Context, place: &HookFile) -> Result<Call, CommandError> {
     let text = |path: PathBuf| {
         let text = path.to_str().filter(|text| !text.chars().any(char::is_control));

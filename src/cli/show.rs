@@ -1,4 +1,4 @@
-//! `show`: shows one entry, whole or some of its lines, or the hidden part of it.
+//! `show`: shows an entry, whole or by lines, or its hidden part.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     original: bool,
 }
 
-/// Reads a regular expression; what is wrong with it is told in one line.
+/// Parses a regular expression. An error is reported in one line.
 fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         let told = error.to_string();
@@ -79,7 +79,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Lines of a text, both ends included; an end that is left out is that of the text.
+/// An inclusive range of lines. A missing end means the text's own.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
     from: Option<usize>,
@@ -105,7 +105,7 @@ impl FromStr for Lines {
 }
 
 impl Lines {
-    /// Returns these lines of a text, with their first number, and how many the text has.
+    /// Returns these lines of a text, the number of the first one, and the text's number of lines.
     fn of(self, text: &str) -> Result<(&str, usize, usize), CommandError> {
         let mut starts: Vec<usize> = vec![0];
         starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
@@ -193,7 +193,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         conversation::body(&mut context.output, &line, manner)?;
         return Ok(Exit::Yes);
     }
-    // A record that cannot be read is shown with each byte that is no text.
+    // Unreadable records are shown with their non-text bytes escaped.
     let safe = if args.lines.is_none() { safe::bytes(&bytes) } else { safe::text(part) };
     write_text(context, &safe)?;
     Ok(Exit::Yes)
@@ -242,7 +242,7 @@ fn show_passage(
     shown.show(context, opened, log)
 }
 
-/// Writes the hidden part of an entry.
+/// Prints the hidden part of an entry.
 fn show_hidden(
     context: &mut Context,
     args: &Args,
@@ -262,7 +262,7 @@ fn show_hidden(
     }
     let mut text = String::new();
     for part in hidden.iter().flat_map(|hidden| &hidden.texts) {
-        // Several texts are put one below the other; a single one stays as it is.
+        // Several texts are joined by line breaks; a single one is unchanged.
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -296,7 +296,7 @@ fn show_hidden(
     Ok(Exit::Yes)
 }
 
-/// Writes a safe text, wrapped to the terminal.
+/// Prints an escaped text, wrapped to the terminal.
 pub(super) fn write_text(context: &mut Context, text: &str) -> Result<(), CommandError> {
     let columns = context.output.width();
     for row in
@@ -307,7 +307,7 @@ pub(super) fn write_text(context: &mut Context, text: &str) -> Result<(), Comman
     Ok(())
 }
 
-/// Writes the lines of a text that match, each behind its number.
+/// Prints the matching lines of a text with their numbers.
 fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, CommandError> {
     let mut found = Exit::No;
     context.output.page()?;
@@ -325,7 +325,7 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
     Ok(found)
 }
 
-/// Writes the facts of an entry that are not its text.
+/// Prints an entry's metadata.
 fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), CommandError> {
     let mut table = Table::new([Align::Left, Align::Left]);
     let mut row = |name: &str, label, text: &str| {

@@ -1,4 +1,4 @@
-//! The part of a conversation that is shown, and how: of one that is looked at, and of one that is followed.
+//! Selects the entries of a conversation to show, and prints them. Shared by views of a conversation and by following.
 
 use std::collections::BTreeMap;
 
@@ -43,12 +43,12 @@ impl Shown {
         Ok(read(opened.archive.store(), &opened.session, None, count)?)
     }
 
-    /// Returns all of some entries.
+    /// Returns options that show every entry in full.
     pub(super) fn whole() -> Self {
         Self { count: None, all: false, full: true, grep: None, verbose: false }
     }
 
-    /// Reads the last entries up to a place, or of a passage, as many as are shown.
+    /// Reads the last entries up to a place or of a passage, as many as the options ask for.
     pub(super) fn read(
         &self,
         context: &Context,
@@ -80,23 +80,23 @@ impl Shown {
                 log.lines.retain(|line| self.has(line) || line.damage.is_some());
                 return Ok(log);
             }
-            // The records of the agent's own are not counted where they are not shown.
+            // An agent's own records do not count if they are not shown.
             asked = asked.saturating_mul(2);
         }
     }
 
-    /// Returns whether an entry is shown by itself; of a damaged one, that it is damaged.
+    /// Returns true if an entry is shown on its own. A damaged entry always is, as damaged.
     pub(super) fn shows(&self, context: &Context, line: &Line) -> bool {
         let is_every = self.all || self.verbose || context.json || line.damage.is_some();
         self.has(line) && (is_every || !answers::is_own(line))
     }
 
-    /// Returns whether the words that are looked for were said in an entry, if any are.
+    /// Returns true if an entry matches the search pattern, or there is none.
     fn has(&self, line: &Line) -> bool {
         self.grep.as_ref().is_none_or(|pattern| pattern.is_in(&line.messages))
     }
 
-    /// Shows entries.
+    /// Prints entries.
     pub(super) fn show(
         &self,
         context: &mut Context,
@@ -105,7 +105,7 @@ impl Shown {
     ) -> Result<Exit, CommandError> {
         let Opened { archive, session } = opened;
         let mut repairs: BTreeMap<&str, Vec<EntryNumber>> = BTreeMap::new();
-        // Nobody can act on them, and the agent repairs them too.
+        // Repairs need no action, and the agent makes them as well.
         for repair in log.repairs.iter().filter(|_| self.verbose) {
             repairs.entry(repair.what).or_default().push(repair.entry);
         }

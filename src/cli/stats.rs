@@ -1,4 +1,4 @@
-//! `store stats`: counts what the store holds, and the room that it takes up.
+//! `store stats`: counts the store's contents, and measures its size.
 
 use std::ffi::OsStr;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Counts one session.
+/// Counts the contents of one session.
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let opened = context.find(Some(wanted))?;
     let Opened { archive, session } = &opened;

@@ -23,7 +23,7 @@ use crate::render::table::{Align, Cell, Table};
 use crate::render::units::grouped;
 use crate::render::wrap::wrap;
 
-/// How wide the names of the rows are.
+/// The width of the row names.
 const NAMES: usize = "checkpoint  ".len();
 
 /// Show where a session is and how full its window is
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.follow(&opened);
         return used(context, &verbs::files_used(archive, session)?);
     }
-    // What the live file holds beyond the store is shown, and is no operation yet.
+    // Records that only the live file has are shown, but are not operations yet.
     let operations = archive.store().state(session.key)?.operations();
     let live_state = context.follow(&opened);
     let status = Status { operations, live_state, ..verbs::status(archive, session)? };
@@ -150,7 +150,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.tell_damaged(&damaged)
 }
 
-/// Returns how much a session holds, and in a store how often it was changed.
+/// Describes how much a session contains and, in a store, how often it was changed.
 fn holds(status: &Status, is_stored: bool) -> String {
     let turns = counted(status.card.turns, "turn", "turns");
     let mut parts = vec![turns, counted(status.entries, "entry", "entries")];
@@ -212,7 +212,7 @@ fn fullness(near: &Nearness, full: &Fullness) -> Vec<(&'static str, Label, Strin
     rows
 }
 
-/// Returns the rows about the agent's file, and about one from which it goes on if that was deleted.
+/// Returns the rows about the agent's file, and about a deleted file that it continues.
 fn files(context: &Context, status: &Status) -> Vec<(&'static str, Label, String)> {
     let mut rows = Vec::new();
     let is_live_gone = status.live.is_none() || status.live == status.gone;
@@ -281,7 +281,7 @@ fn layers(
     Ok(())
 }
 
-/// Returns the fields of a recorded layer that are set.
+/// Returns the fields that are set in a recorded layer.
 fn fields(layer: Option<&Value>) -> Vec<(String, String)> {
     let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let fields = layer.and_then(Value::as_object).into_iter().flatten();

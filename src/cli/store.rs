@@ -1,4 +1,4 @@
-//! `store`: commands about the store as a whole; `store backup`, here, writes all sessions to a bundle.
+//! `store`: commands about the store as a whole. `store backup`, in this file, writes all sessions to a bundle.
 
 use std::path::PathBuf;
 

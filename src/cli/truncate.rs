@@ -1,4 +1,4 @@
-//! `truncate`: cuts tool results that are too long, and keeps all of them.
+//! `truncate`: cuts long tool results in the model's context. The store keeps them whole.
 
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
@@ -15,7 +15,7 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{self, DIGITS, grouped};
 
-/// From how many columns on the tokens of each result are told as well.
+/// From this width on, the tokens of each result are shown too.
 const WIDE: usize = 100;
 
 /// Shorten long tool results and keep the full text
@@ -131,7 +131,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns the limit of results: the one that was typed, else the one that the window of the session gives.
+/// Returns the limit of results: the typed one, or one derived from the session's window.
 fn bound(
     context: &mut Context,
     args: &Args,
@@ -160,12 +160,12 @@ fn bound(
     Ok(Bound { limit: limit.max(Limit::of_chars(KEPT)), window })
 }
 
-/// Returns the request for the session, in the window that was typed.
+/// Returns the request for the session, with the typed window.
 fn asked(args: &Args, settings: &Settings) -> Asked {
     Asked { window: args.window, ..usual(settings) }
 }
 
-/// Says what the provider has cached and a cut makes it read again.
+/// Warns how much of the provider's cache a cut would invalidate.
 fn warn(context: &mut Context, cached: Cached) {
     let until = context.env.zone.show(cached.until);
     context.output.warn(&format!(
@@ -181,7 +181,7 @@ fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bound
     Bounded { truncated, limit: bound.limit.chars(), window: bound.window, cached }
 }
 
-/// Says how many results are left alone because an edit put something else in their place.
+/// Prints how many results are left alone because the agent edited their content.
 fn leave(context: &mut Context, limit: Limit, edited: u64) -> Result<(), CommandError> {
     if edited == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `trust`: lets a store that is in a folder be used, or no longer.
+//! `trust`: allows the use of a store in a folder, or revokes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::error::{CommandError, Exit};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// How many sessions the question lists.
+/// Maximum number of sessions listed in the question.
 const LISTED: usize = 5;
 
 /// Trust the store in a folder
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Shows what a store holds and sets, and asks whether to trust it. One that cannot be read is refused later, with the reason.
+/// Shows what a store contains and sets, and asks whether to trust it. An unreadable store is refused later, with the reason.
 fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
     let examined = trust::examine(folder);
     if !matches!(examined, Ok(_) | Err(Strange::Open | Strange::Brought(_))) {
@@ -104,7 +104,7 @@ fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
     Ok(context.output.ask(&question)?)
 }
 
-/// Returns the store's folder that was meant, with no link above it.
+/// Returns the folder of the store that was meant, with the links above it resolved.
 fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandError> {
     let current = &context.env.current_dir;
     let Some(named) = named else {
@@ -121,7 +121,7 @@ fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandErr
     } else {
         &named
     };
-    // A store that no longer exists is forgotten by the path that was typed.
+    // A store that no longer exists is removed by its typed path.
     let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
     Ok(above.join(NAME))
 }

@@ -1,4 +1,4 @@
-//! `turn`: asks a model, and keeps what it answers.
+//! `turn`: asks a model, and stores its answer.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +22,9 @@ use super::{Context, Opened, env};
 use crate::render::safe;
 use crate::render::units::grouped;
 
-/// How long a tool may take unless the settings say so, in seconds.
+/// Default time limit of a tool, in seconds.
 const TOOLS_LIMIT: u64 = 120;
-/// How much it may print.
+/// Maximum output of a tool, in bytes.
 const TOOLS_BYTES: usize = 16 << 20;
 
 /// Send the session to a model and append its answer
@@ -157,7 +157,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns in words that an answer is not said to its end, if it is not.
+/// Describes why an answer is incomplete; `None` if it is complete.
 fn unfinished(stop: Stop) -> Option<&'static str> {
     match stop {
         Stop::End | Stop::Calls => None,
@@ -168,9 +168,9 @@ fn unfinished(stop: Stop) -> Option<&'static str> {
     }
 }
 
-/// Refuses a prompt that is the id of a session, or its beginning as it is shown: `turn` takes the session by -s.
+/// Refuses a prompt that is a session's id or its shown beginning: `turn` takes the session with `-s`.
 fn refuse_session(archive: &verbs::Archive, word: &str) -> Result<(), CommandError> {
-    /// As short as the screens show an id.
+    /// The shortest form in which ids are shown.
     const SHORTEST: usize = 8;
     if word.len() < SHORTEST || word.contains(char::is_whitespace) {
         return Ok(());
@@ -186,7 +186,7 @@ fn refuse_session(archive: &verbs::Archive, word: &str) -> Result<(), CommandErr
     }
 }
 
-/// Returns the error of a turn that failed behind its prompt, with the way to go on in which it was begun.
+/// Returns the error for a turn that failed after its prompt was stored, with the command that continues it.
 fn kept(error: OpsError, args: &Args) -> CommandError {
     let named = [("provider", &args.provider), ("tools", &args.tools)];
     let go_on = named.into_iter().fold(Line::about("turn"), |line, (name, value)| match value {
@@ -197,7 +197,7 @@ fn kept(error: OpsError, args: &Args) -> CommandError {
         .hinted(go_on.to("the messages so far are kept; to continue from them"))
 }
 
-/// A command that answers calls.
+/// An external command that answers tool calls.
 struct Tools {
     line: String,
     folder: Option<PathBuf>,
@@ -213,14 +213,14 @@ impl Tools {
             let code = done.code.map_or("it was killed".to_owned(), |n| format!("exit code {n}"));
             return Err(done.said(&code));
         }
-        // What a tool did is done: half of a character in its words is no reason to lose them.
+        // The tool has already run, so half a character in its output must not lose the result.
         let printed = String::from_utf8_lossy(&done.output);
         let mended = || serde_json::from_str::<Value>(&json::mended(&printed)?).ok();
         let answer = serde_json::from_str(&printed).ok().or_else(mended);
         answer.filter(Value::is_object).ok_or_else(|| "it did not print a JSON object".to_owned())
     }
 
-    /// Asks the command which tools it has.
+    /// Asks the command for its tools.
     fn list(&self) -> Result<Vec<Tool>, CommandError> {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
@@ -245,7 +245,7 @@ impl Tools {
 
     fn answer(&self, call: &Call) -> Answer {
         let failed = |why: String| Answer { output: String::new(), error: Some(why) };
-        // What only looks like JSON, such as a number beyond any type or half of a character, is no value.
+        // Input that only looks like JSON, such as an oversized number or half a character, is not a value.
         let input: Value = match serde_json::from_str(&call.input) {
             Ok(input) => input,
             Err(why) => return failed(format!("the arguments are not JSON: {why}")),

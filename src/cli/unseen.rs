@@ -1,7 +1,6 @@
-//! A line that a person types unseen, such as a secret: the terminal shows nothing of it, and is as it was before however the
-//! reading ends.
+//! Reads a line without echo, such as a secret. The terminal's modes are always restored, however the reading ends.
 //!
-//! A signal that would end this program, such as that of ctrl-C, does so once the terminal is as it was.
+//! A signal that would end this program, such as the one of ctrl-C, takes effect after the modes are restored.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -19,11 +18,11 @@ use super::env;
 /// The signals that end a program at a terminal.
 const SIGNALS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// The terminal's modes as they were, which come back when the value is dropped.
+/// The terminal's original modes, restored on drop.
 struct Before(Termios);
 
 impl Before {
-    /// Has the terminal show nothing of what is typed but the end of the line.
+    /// Turns off echo, except for the end of the line.
     fn hide() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
@@ -36,18 +35,18 @@ impl Before {
 
 impl Drop for Before {
     fn drop(&mut self) {
-        // A terminal that no longer exists shows nothing.
+        // A terminal that no longer exists needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 
-/// Reads the line that a person types once they are asked for it, which the terminal does not show.
+/// Calls `ask`, then reads a typed line without echo.
 pub(crate) fn read_line(ask: impl FnOnce()) -> io::Result<Vec<u8>> {
     let is_over = Arc::new(AtomicBool::new(false));
     let mut told = Vec::new();
     for signal in SIGNALS {
         let (ours, handlers) = UnixStream::pair()?;
-        // Once the line is read, a signal does what it did before.
+        // After the line is read, signals have their default effect again.
         register_conditional_default(signal, Arc::clone(&is_over))?;
         pipe::register(signal, handlers)?;
         told.push((signal, ours));
@@ -66,7 +65,7 @@ pub(crate) fn read_line(ask: impl FnOnce()) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Waits until a line was typed, or a signal came, which is returned.
+/// Waits for a typed line or a signal. Returns the signal.
 fn wait(told: &[(i32, UnixStream)]) -> io::Result<Option<i32>> {
     let stdin = io::stdin();
     loop {

@@ -1,4 +1,4 @@
-//! `verify`: computes again everything that a hash vouches for.
+//! `verify`: recomputes every hash and checks what it protects.
 
 use std::io::{self, Write as _};
 
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 Verifying::Found(_) => {}
             })?
         }
-        // A store that is too damaged to be opened is verified all the same.
+        // A store that is too damaged to open is still reported by `verify`.
         Err(error) if error.is_damage() => {
             let finding = Finding::of_whole_store(error.in_one_line());
             written = tell(&mut context.output, json, &finding);

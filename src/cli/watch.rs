@@ -1,8 +1,8 @@
-//! `watch`: takes in what agents write, as they write it.
+//! `watch`: imports what agents write, as they write it.
 //!
-//! Invariant: a file that changed is taken in by the same code as in an import; what fails stays to be done, and is tried again.
+//! Invariant: a changed file is never imported by other code than `import` uses. Failed changes stay pending and are retried.
 //!
-//! Invariant: a signal ends it at any point, as a kill would: nothing that was taken in is lost, and nothing is left to clean up.
+//! Invariant: a signal can end the watch at any point without losing imported content or leaving anything to clean up.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,15 +26,15 @@ use super::output::Output;
 use super::{Context, import};
 use crate::render::safe;
 
-/// How often it is seen whether folders of agents came or went, and whether anybody still reads.
+/// How often to check whether agents' folders appeared or disappeared, and whether anybody still reads the output.
 const TICK: Duration = Duration::from_secs(1);
-/// How long the rest of what happens is waited for; at least as long as it took to take in the last.
+/// How long to wait for further changes: at least as long as the last import took, within these limits.
 const MOMENT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How many files are taken in between two looks at the store, so that other programs get at it.
+/// Maximum number of files imported while holding the store, so that other programs get access.
 const PORTION: usize = 500;
-/// How long it waits before it tries again, from the first failure to the last.
+/// The first and longest pause between retries.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// For how long it adds to the index of words once something was taken in, and how often at most.
+/// How long to update the full-text index after an import, and how often at most.
 const INDEXING: Duration = Duration::from_millis(500);
 const INDEXING_EVERY: Duration = Duration::from_secs(10);
 
@@ -82,8 +82,7 @@ fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
     folders.iter().map(|folder| folder.path.clone()).collect()
 }
 
-/// Has signals end this program at once, as one that is done; those that its starter had it ignore are ignored still, as
-/// nohup has it.
+/// Makes signals end this program at once with exit code 0. Signals that were ignored at the start stay ignored, as with nohup.
 fn end_quietly() -> std::io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
         register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)))?;
@@ -91,7 +90,7 @@ fn end_quietly() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns whether this program ignores a signal: whatever it starts does too, and outlives it.
+/// Returns true if this program ignores a signal. A child inherits that, so a shell is started to survive the signal.
 fn is_ignored(signal: i32) -> bool {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &format!("kill -{signal} $$")]).env_clear();
@@ -99,24 +98,24 @@ fn is_ignored(signal: i32) -> bool {
     shell.status().is_ok_and(|ended| ended.success())
 }
 
-/// A watch that goes on.
+/// The state of a running watch.
 struct Loop<'a> {
     context: &'a mut Context,
-    /// What keeps other programs from watching for the store.
+    /// The lock that keeps other programs from watching for this store.
     alone: Option<File>,
     folders: Vec<AgentFolder>,
     watch: Watch,
     problem: Option<String>,
-    /// The changes that are not taken in yet.
+    /// Changes that are not imported yet.
     pending: Changes,
-    /// After a failure, how long it waits, until when, and what was said of it.
+    /// After a failure: the pause, its end, and the reported cause.
     pause: Option<(Duration, Instant, String)>,
     moment: Duration,
-    /// When it last added to the index of words.
+    /// When the full-text index was last updated.
     indexed: Option<Instant>,
 }
 
-/// What became of a session, to be told.
+/// What happened to a session, for the report.
 enum Seen {
     Imported(Imported),
     Emptied(SessionName, PathBuf),
@@ -152,7 +151,7 @@ impl Loop<'_> {
         Ok(Exit::Yes)
     }
 
-    /// Watches the folders in which agents keep sessions now.
+    /// Updates the watched folders to the ones that agents use now.
     fn follow(&mut self) {
         let folders = self.context.agent_folders();
         for folder in folders.iter().filter(|folder| !self.folders.contains(folder)) {
@@ -162,7 +161,7 @@ impl Loop<'_> {
         self.folders = folders;
     }
 
-    /// Says once why the system does not tell of all changes.
+    /// Reports once why the system does not report all changes.
     fn tell_problem(&mut self) {
         if self.problem.is_none()
             && let Some(problem) = self.watch.problem().map(str::to_owned)
@@ -172,7 +171,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes in what changed.
+    /// Imports the pending changes.
     fn take_in(&mut self) -> Result<(), CommandError> {
         while !self.pending.is_empty() {
             let mut portion = self.pending.first(PORTION);
@@ -187,13 +186,13 @@ impl Loop<'_> {
 
     fn take_in_portion(&mut self, portion: &Changes) -> Result<(), CommandError> {
         let mut archive = self.context.open_writer()?;
-        // Another program may watch for a store that was made again in its place.
+        // The store may have been recreated, and another program may watch for the new one.
         self.alone = archive.watch_alone(self.alone.take())?;
         let changed = self.context.sessions_of(&archive, &portion.changed)?;
         let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
         let (mut steps, output) = (Vec::new(), &mut self.context.output);
         let mut report = |step: Step<'_>| match step {
-            // A record that is not whole yet is told of once it is.
+            // An incomplete record is reported once it is complete.
             Step::Imported(imported) if imported.is_bare() => {}
             Step::Imported(imported) => steps.push(Seen::Imported(imported)),
             Step::Gone { session, path } => steps.push(Seen::Gone(session, path)),
@@ -207,7 +206,7 @@ impl Loop<'_> {
         };
         let attach = paths(&self.folders);
         let taken = verbs::import_changed(&mut archive, &changed, &gone, &attach, &mut report);
-        // What was taken in is told, whatever came after it.
+        // Report what was imported, even if a later file failed.
         for step in steps {
             self.context.tell_change(&archive, step)?;
         }
@@ -215,7 +214,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Has a failure tried again later, each time a longer while, and says so once.
+    /// Postpones the work after a failure, with growing pauses. Reports each cause once.
     fn put_off(&mut self, error: &CommandError) {
         let (least, most) = PAUSE;
         let cause = error.in_one_line();
@@ -230,7 +229,7 @@ impl Loop<'_> {
     }
 }
 
-/// Returns whether a file that is left out is worth a word: it should have been taken in.
+/// Returns true if a skipped file is worth a warning, because it should have been imported.
 fn is_told(why: &Why) -> bool {
     match why {
         Why::Unreadable(error) => error.kind() != std::io::ErrorKind::NotFound,
@@ -240,12 +239,12 @@ fn is_told(why: &Why) -> bool {
 }
 
 impl Context {
-    /// Returns what is watched: the folders of sessions, and those away from them in which agents keep more of these.
+    /// Returns the folders to watch: those with sessions, and those in which agents store additional files.
     fn watched(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
         folders.iter().cloned().chain(self.annexes().map(|(_, annex)| annex)).collect()
     }
 
-    /// Returns these files, and for each that an agent keeps away from its session, which names its folder, the session's file.
+    /// Replaces files that an agent stores away from their session, in a folder named after it, by the session's file.
     fn sessions_of(
         &self,
         archive: &Archive,
@@ -266,7 +265,7 @@ impl Context {
             };
             let Some(id) = folder.as_os_str().to_str() else { continue };
             let name = SessionName { format: format.to_owned(), id: id.to_owned() };
-            // One that is not taken in yet comes with all that is there.
+            // A session that is not imported yet is later imported whole.
             if let Some(session) = archive.session(&name)? {
                 all.extend(verbs::file_of(archive, &session)?);
             }
@@ -274,7 +273,6 @@ impl Context {
         Ok(all.into_iter().collect())
     }
 
-    /// Names a folder of an agent.
     fn tell_folder(&mut self, folder: &AgentFolder) {
         let path = self.env.homely(&folder.path);
         self.output.note(&format!("{}: {path}", folder.agent));
@@ -285,7 +283,7 @@ impl Context {
         self.output.warn(&format!("{words}: {problem}"));
     }
 
-    /// Tells that all that was there is taken in, and what is watched.
+    /// Reports that the first import is complete, and what is watched.
     fn begin_watching(&mut self, paths: &[PathBuf], watch: &Watch) -> Result<(), CommandError> {
         let folders = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let watching = Watching { folders, problem: watch.problem().map(str::to_owned) };
@@ -299,7 +297,7 @@ impl Context {
         Ok(self.output.finish()?)
     }
 
-    /// Tells what became of a session.
+    /// Reports what happened to a session.
     fn tell_change(&mut self, archive: &Archive, step: Seen) -> Result<(), CommandError> {
         let title = |session: &Session| archive.store().card(session.key).map(|card| card.title);
         let watched = match step {

@@ -1,15 +1,15 @@
-//! The session that a command is about, distinguished from the places among the command's words.
+//! Distinguishes the session that a command is about from the places among its words.
 //!
-//! Every command about a session takes it as `-s SESSION`, or as a word: alone, or with the places that the command takes.
+//! Every command about a session takes it as `-s SESSION` or as a word: alone, or along with the command's places.
 //!
 //! ```text
-//! revert 3 7c2a      a place, then a session: the order of the help
-//! revert 7c2a 3      the same, where only this order makes sense
-//! revert 7c2a@3      the same in one word
+//! revert 3 7c2a      a place, then a session, as in the help
+//! revert 7c2a 3      a session, then a place, if only this order makes sense
+//! revert 7c2a@3      both in one word
 //! ```
 //!
-//! Invariant: `@N` and a place relative to `HEAD` are never taken for a session, nor is a number alone where a place must stand; a
-//! path never for a place.
+//! Invariant: `@N` and a place relative to `HEAD` are never read as a session, nor is a single number where a place is required.
+//! A path is never read as a place.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
@@ -48,12 +48,12 @@ pub(crate) struct OneOrAll {
 }
 
 impl About {
-    /// Returns the session that is named.
+    /// Returns the named session.
     pub(crate) fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
         one(self.session.as_deref(), self.named.as_deref())
     }
 
-    /// Returns the words behind one that no branch can be called, if that one names the session.
+    /// Returns the words after the first, if the first cannot be a branch name and names the session.
     pub(crate) fn behind<'w>(
         &'w self,
         context: &mut Context,
@@ -68,7 +68,7 @@ impl About {
 }
 
 impl OneOrAll {
-    /// Returns the session that is named.
+    /// Returns the named session.
     pub(crate) fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
         one(self.session.as_deref(), self.named.as_deref())
     }
@@ -84,7 +84,7 @@ pub(crate) fn one<'w>(
     }
 }
 
-/// Returns the error of a session as a word, and another one behind -s.
+/// Returns the error for a session given both as a word and with `-s`.
 fn two_sessions(word: &OsStr, named: &OsStr) -> CommandError {
     let error =
         anyhow!("you named two sessions: {}, and {} with -s", word.display(), named.display());
@@ -94,16 +94,16 @@ fn two_sessions(word: &OsStr, named: &OsStr) -> CommandError {
 /// What a word may name in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noun {
-    /// An entry, or the number of a checkpoint.
+    /// An entry, or a checkpoint's number.
     Place,
-    /// A turn, a step or a range of them: no other word is one.
+    /// A turn, a step or a range of them. It is recognised by its form alone.
     Passage,
     /// A branch.
     Branch,
 }
 
 impl Noun {
-    /// Returns how many of these there may be, in words.
+    /// Formats a number of these nouns.
     fn counted(self, most: usize) -> String {
         let (one, many) = match self {
             Self::Place | Self::Passage => ("place", "places"),
@@ -125,7 +125,7 @@ impl Noun {
         }
     }
 
-    /// Returns whether a word may be one by its form.
+    /// Returns true if a word's form allows this noun.
     fn may_be(self, word: &OsStr) -> bool {
         self != Self::Passage || word.to_str().is_some_and(verbs::is_passage)
     }
@@ -137,7 +137,7 @@ struct Reading<'w> {
     session: Option<&'w OsStr>,
 }
 
-/// The words of a command: what they name in a session, and the session.
+/// The words of a command: the nouns, and the session.
 #[derive(Debug)]
 pub(crate) struct Words<'w> {
     pub(crate) nouns: Vec<&'w str>,
@@ -218,7 +218,7 @@ impl Context {
         Ok(Words { nouns, session })
     }
 
-    /// Refuses a session where a place is wanted.
+    /// Refuses a session where a place is required.
     fn refuse_session_alone(&mut self, noun: Noun, word: &OsStr) -> Result<(), CommandError> {
         if is_place_only(word)
             || is_number(word)
@@ -259,7 +259,7 @@ impl Context {
         })
     }
 
-    /// Takes a word that names a session and a place in it apart, unless it is the name of a file.
+    /// Splits a word into a session and a place in it, unless it is a file name.
     fn split<'w>(&self, word: &'w OsStr) -> Option<(&'w OsStr, &'w OsStr)> {
         let (session, place) = verbs::split_place(word.to_str()?)?;
         let is_file = self.env.current_dir.join(word).exists();
@@ -267,12 +267,12 @@ impl Context {
     }
 }
 
-/// Returns a word that must be text.
+/// Returns a word as text, or an error.
 pub(crate) fn text(word: &OsStr) -> Result<&str, CommandError> {
     word.to_str().ok_or_else(|| CommandError::user(anyhow!("{} is not text", word.display())))
 }
 
-/// Returns whether a word can be a place, and no session.
+/// Returns true if a word can be a place but not a session.
 pub(crate) fn is_place_only(word: &OsStr) -> bool {
     word.to_str().is_some_and(|word| {
         word.starts_with('@')
@@ -282,7 +282,7 @@ pub(crate) fn is_place_only(word: &OsStr) -> bool {
     })
 }
 
-/// Returns whether a word is a number, and not the beginning of an id as lists show it, which may have digits alone.
+/// Returns true if a word is a number, and too short for an id as lists show it, which may consist of digits.
 fn is_number(word: &OsStr) -> bool {
     let word = word.as_encoded_bytes();
     word.len() < DIGITS && word.iter().all(u8::is_ascii_digit)
