@@ -1,4 +1,4 @@
-//! Answers: which results are shown beneath their calls, and which entries say nothing to a reader.
+//! Answers: decides which results are shown under their calls, and which entries are not shown to a reader.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,30 @@ use undertext::verbs::Line;
 
 use super::harness;
 
-/// Returns the blocks of an entry.
 pub(crate) fn blocks(line: &Line) -> impl Iterator<Item = &Block> {
     line.messages.iter().flat_map(Message::parts)
 }
 
-/// The place of a block: its entry, and its number among the entry's blocks.
+/// The position of a block: its entry, and its index among the entry's blocks.
 type At = (EntryNumber, usize);
 
-/// Which calls have their results shown beneath them, gathered entry by entry.
+/// Pairs calls with the results shown under them, entry by entry.
 ///
-/// Ids of calls may recur, in one answer and in later ones: places tell them apart.
+/// Call ids may repeat within an answer and later, so calls are identified by position.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// The calls that no result was met for, in order, by their ids; each with the number of its answer.
+    /// Calls without a result so far, in order, by id. Each comes with the number of its answer.
     open: BTreeMap<String, Vec<(usize, At)>>,
-    /// How many answers of the model have ended.
+    /// The number of the model's answers that have ended.
     answers: usize,
-    /// The place of each call's result, by the call's place.
+    /// The position of each call's result, by the call's position.
     by_call: BTreeMap<At, At>,
-    /// The entries that hold nothing else.
+    /// The entries that consist only of such results.
     lines: EntrySet,
 }
 
 impl Pairs {
-    /// Pairs calls with the results in the entry behind them.
+    /// Pairs calls with the results in the next entry.
     pub(crate) fn see(&mut self, line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) {
         let said = || line.messages.iter().flat_map(|message| &message.blocks);
         let mut found = Vec::new();
@@ -60,7 +59,7 @@ impl Pairs {
         }
     }
 
-    /// Takes the call that the next result of this id answers: of the newest answer that has one, the first.
+    /// Removes and returns the call that the next result of this id answers: the first one of the newest answer that has any.
     fn take(&mut self, id: &str) -> Option<At> {
         let open = self.open.get_mut(id)?;
         let (newest, _) = *open.last()?;
@@ -72,7 +71,7 @@ impl Pairs {
         Some(call)
     }
 
-    /// Returns the entries that hold the results of the calls in these entries.
+    /// Returns the entries with the results of the calls in these entries.
     pub(crate) fn wanted(&self, lines: &[Line]) -> Vec<EntryNumber> {
         let calls =
             lines.iter().flat_map(|line| self.by_call.range((line.n, 0)..=(line.n, usize::MAX)));
@@ -87,17 +86,17 @@ impl Pairs {
     }
 }
 
-/// The results that are shown beneath their calls.
+/// The results shown under their calls.
 pub(crate) struct Answers<'a> {
     by_call: &'a BTreeMap<At, At>,
-    /// The entries with the results, and the blocks of each.
+    /// The entries that contain the results, with their blocks.
     held: BTreeMap<EntryNumber, (&'a Line, Vec<&'a Block>)>,
-    /// The entries that hold nothing else.
+    /// The entries that consist only of such results.
     pub(crate) lines: &'a EntrySet,
 }
 
 impl<'a> Answers<'a> {
-    /// Returns the result of the call that is this block of an entry, and the entry that holds it.
+    /// Returns the result of the call at this block of an entry, and the entry that contains it.
     pub(crate) fn of(&self, line: &Line, nth: usize) -> Option<(&'a Line, &'a Block)> {
         let (entry, at) = self.by_call.get(&(line.n, nth))?;
         let (held, blocks) = self.held.get(entry)?;
@@ -105,13 +104,13 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// Returns whether an entry has nothing before it, behind it or beneath it.
+/// Returns true if nothing is shown before, after or under an entry: no checkpoint, mark, damage or remark.
 pub(crate) fn is_plain(line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) -> bool {
     let is_marked = line.checkpoint.is_some() || !line.marks.is_empty();
     !is_marked && line.damage.is_none() && !line.id.is_some_and(|id| beneath.contains_key(&id))
 }
 
-/// Returns whether an entry is a record of the agent's own, which says nothing to a reader.
+/// Returns true if an entry is a record for the agent's own use, with nothing for a reader.
 pub(crate) fn is_own(line: &Line) -> bool {
     let is_empty = |block: &Block| match block {
         Block::Text(text) => text.trim().is_empty(),

@@ -1,12 +1,11 @@
-//! Calls of tools, as a person writes them: `$ make test`, an edit as a difference, a file by its name.
+//! Tool calls as a person would write them: `$ make test`, an edit as a diff, a file by its name.
 //!
-//! A call is told by the shape of its arguments, because agents give the same tool many names: a pair of an old and a new
-//! text is an edit, a text next to a path is a file that is written, a `command` is what a shell runs. A tool of another
-//! shape shows its name and short arguments.
+//! A call is recognised by the shape of its arguments, because agents give the same tool many names: an old and a new text are an
+//! edit, a text with a path is a written file, a `command` is run by a shell. Any other tool shows its name and short arguments.
 //!
 //! ```text
 //! {"command":["bash","-lc","make"]}                   $ make
-//! {"file_path":"a.rs","old_string":..,"new_string":..} Edit a.rs        and the difference
+//! {"file_path":"a.rs","old_string":..,"new_string":..} Edit a.rs        and the diff
 //! {"path":"a.txt","content":..}                       write a.txt, 12 lines
 //! {"pattern":"fn main","path":"src"}                  Grep fn main in src
 //! ```
@@ -21,7 +20,7 @@ use super::fields::fields;
 use super::hunks;
 use super::style::Label;
 
-/// The arguments that name a file or a folder.
+/// Arguments that name a file or a folder.
 const PATHS: [&str; 12] = [
     "file_path",
     "filePath",
@@ -36,10 +35,10 @@ const PATHS: [&str; 12] = [
     "folder",
     "cwd",
 ];
-/// The arguments that hold the whole text of a file.
+/// Arguments with the whole text of a file.
 const CONTENTS: [&str; 6] =
     ["content", "contents", "file_text", "new_source", "fileText", "code_edit"];
-/// The arguments of an edit: what stood there, and what is there now.
+/// Arguments of an edit: the old and the new text.
 const PAIRS: [(&str, &str); 6] = [
     ("old_string", "new_string"),
     ("oldString", "newString"),
@@ -48,13 +47,13 @@ const PAIRS: [(&str, &str); 6] = [
     ("old_text", "new_text"),
     ("old", "new"),
 ];
-/// The arguments that hold several edits.
+/// Arguments with several edits.
 const EDITS: [&str; 3] = ["edits", "edit", "changes"];
-/// The arguments that a shell runs.
+/// Arguments that a shell runs.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
-/// The arguments that a search looks for.
+/// Arguments with a search pattern.
 const PATTERNS: [&str; 4] = ["pattern", "regex", "query", "q"];
-/// The arguments that tell the rest in a person's words, the shortest first.
+/// Arguments that describe any other call in a person's words, shortest first.
 const WORDS: [&str; 13] = [
     "url",
     "urls",
@@ -70,43 +69,43 @@ const WORDS: [&str; 13] = [
     "plan",
     "thought",
 ];
-/// The arguments that say from which line on, and up to which or how many.
+/// Arguments with the first line, the number of lines, and the last line.
 const FROM: [&str; 4] = ["offset", "line_offset", "start_line", "startLine"];
 const MANY: [&str; 3] = ["limit", "n_lines", "line_count"];
 const TO: [&str; 2] = ["end_line", "endLine"];
-/// The words by which a step of a plan is said.
+/// Keys for the text of a plan's step.
 const STEPS: [&str; 5] = ["content", "step", "title", "text", "subject"];
-/// How much of an argument is shown next to others, in characters.
+/// Maximum length of an argument shown next to others, in characters.
 const SHORT: usize = 40;
-/// How many lines around a change are shown.
+/// Number of context lines around a change.
 const AROUND: usize = 1;
 /// More lines than any text has.
 const ALL: usize = 1 << 32;
-/// The longest title in which an argument is looked for, in bytes.
+/// Maximum length of a title that is searched for an argument, in bytes.
 const TITLE: usize = 1 << 12;
 /// The first line of a patch.
 const PATCH: &str = "*** Begin Patch";
 
-/// A call as it is said.
+/// A formatted call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// What is done; of a command all of it, so that there may be several lines.
+    /// What the call does. A command is shown whole, so the title may have several lines.
     pub(crate) title: String,
-    /// What is beneath it, line by line: a difference, the steps of a plan.
+    /// The lines under the title: a diff, or the steps of a plan.
     pub(crate) body: Vec<(Label, String)>,
-    /// How much the answer tells.
+    /// How much of the answer is worth showing.
     pub(crate) answer: Worth,
 }
 
 /// How much of a tool's answer a reader wants to see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Worth {
-    /// Its end, where a command tells how it went, and its beginning.
+    /// Its beginning, and its end, where a command reports its outcome.
     Ends,
     /// Its beginning.
     #[default]
     Beginning,
-    /// That it went well: the call has said the rest.
+    /// Only that it succeeded; the call shows the rest.
     Success,
 }
 
@@ -134,7 +133,7 @@ impl Said {
         Self { title, body, answer: Worth::Success }
     }
 
-    /// Returns what of a call is not said here: its tool's name, and the arguments of which a line is missing.
+    /// Returns what the formatted call omits: its tool's name, and the arguments with a missing line.
     pub(crate) fn unsaid(&self, name: &str, input: &str) -> Vec<String> {
         let mut said: BTreeSet<&str> = BTreeSet::new();
         for line in self.title.lines() {
@@ -142,14 +141,14 @@ impl Said {
         }
         for (_, line) in &self.body {
             said.insert(line.trim());
-            // Behind the sign of a difference, and behind an argument's name.
+            // Also without a diff's sign, and without an argument's name.
             let behind = line.get(1..).into_iter().chain(line.split_once(": ").map(|(_, at)| at));
             said.extend(behind.map(str::trim));
         }
         let is_in_title =
             |text: &str| self.title.len() <= TITLE && self.title.contains(text.trim());
         let is_said = |text: &str| {
-            // The frame of a patch says nothing.
+            // The markers of a patch have no content.
             let is_frame = |line: &str| line.is_empty() || line == "@@" || line.starts_with("*** ");
             let mut lines = text.lines().map(str::trim).filter(|line| !is_frame(line));
             is_in_title(text) || lines.all(|line| said.contains(line))
@@ -207,7 +206,7 @@ impl Caller<'_> {
         self.other(given, path.as_ref())
     }
 
-    /// Says a call whose arguments are a text.
+    /// Formats a call whose arguments are a text.
     fn text(self, text: &str) -> Said {
         if let Some(patch) = patch_in(text) {
             return self.patch(patch);
@@ -229,7 +228,7 @@ impl Caller<'_> {
         Said::change(title, body)
     }
 
-    /// Says a patch by its files, with the lines that it changes.
+    /// Formats a patch by its files, with the changed lines.
     fn patch(self, patch: &str) -> Said {
         let patch = patch.lines().skip(1).take_while(|line| !line.starts_with("*** End Patch"));
         let mut files: Vec<String> = Vec::new();
@@ -244,7 +243,7 @@ impl Caller<'_> {
                 body.push((Label::Hint, file.clone()));
                 files.push(file);
             } else if let (Some((name, lines)), Some(file)) = (&mut added, files.last_mut()) {
-                // A file that is new is said by its length.
+                // For a new file, only the length is shown.
                 *lines += 1;
                 *file = format!("{name}, {lines} line{}", if *lines == 1 { "" } else { "s" });
                 body.pop();
@@ -253,7 +252,7 @@ impl Caller<'_> {
                 body.push((hunks::mark(line), line.to_owned()));
             }
         }
-        // The title names a single file already.
+        // The title already names a single file.
         if files.len() == 1 {
             body.remove(0);
         }
@@ -262,7 +261,7 @@ impl Caller<'_> {
         Said::change(title.trim_end().to_owned(), body)
     }
 
-    /// Says any other call: its name, its subject, and its short arguments.
+    /// Formats any other call: its name, its subject and its short arguments.
     fn other(self, given: &Map<String, Value>, path: Option<&(&str, String)>) -> Said {
         let pattern = first(given, &PATTERNS);
         let words = || first(given, &WORDS);
@@ -291,7 +290,7 @@ impl Caller<'_> {
                 Value::String(text) => format!("{key}: {text}"),
                 other => format!("{key}: {other}"),
             };
-            // A subject of several lines is a text of its own.
+            // A subject with several lines moves to the body.
             let (subject, text) = if subject.contains('\n') {
                 (String::new(), Some(subject))
             } else {
@@ -310,14 +309,14 @@ impl Caller<'_> {
         Said::titled(title)
     }
 
-    /// Returns a path as it is seen from the session's folder.
+    /// Returns a path relative to the session's folder.
     fn homely(self, path: &str) -> &str {
         let below = self.folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/'));
         below.filter(|below| !below.is_empty()).unwrap_or(path)
     }
 }
 
-/// Returns whether an argument says where a command runs, and not on which file it works.
+/// Returns true if an argument says where a command runs, rather than which file it works on.
 fn is_where(key: &str) -> bool {
     matches!(key, "dir_path" | "directory" | "folder" | "cwd")
 }
@@ -326,7 +325,7 @@ fn is_true(value: Option<&Value>) -> bool {
     value.and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Returns the first of these arguments that says something, with its name.
+/// Returns the first of these arguments with any text, and its name.
 fn first(given: &Map<String, Value>, keys: &[&'static str]) -> Option<(&'static str, String)> {
     keys.iter().find_map(|key| {
         let text = given.get(*key).and_then(telling)?;
@@ -334,7 +333,7 @@ fn first(given: &Map<String, Value>, keys: &[&'static str]) -> Option<(&'static 
     })
 }
 
-/// Returns the words of an argument: a text, or the first one in a list or an object.
+/// Returns an argument's text, or the first text in a list or an object.
 fn telling(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -344,14 +343,14 @@ fn telling(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the patch in a text: all of it, or what a command that applies patches is given behind its own words.
+/// Returns the patch in a text: the whole text, or the input of a command that applies patches.
 fn patch_in(text: &str) -> Option<&str> {
     let (before, patch) = text.split_at(text.find(PATCH)?);
     let is_given = before.contains("apply_patch") && patch.lines().next() == Some(PATCH);
     (before.trim().is_empty() || is_given).then_some(patch)
 }
 
-/// Returns the texts of an argument, those of a list one by one.
+/// Returns the texts of an argument, one by one if it is a list.
 fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -360,7 +359,7 @@ fn strings(value: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns a command line; of one that is given to a shell, what the shell runs.
+/// Returns a command line; for a shell call, the line that the shell runs.
 fn command(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -369,7 +368,7 @@ fn command(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the pairs of an old and a new text.
+/// Returns the old and new texts of all edits.
 fn edits(given: &Map<String, Value>) -> Vec<(&str, &str)> {
     let several = EDITS.iter().find_map(|key| given.get(*key)).map(|edits| match edits {
         Value::Array(edits) => edits.iter().filter_map(Value::as_object).collect(),
@@ -386,7 +385,7 @@ fn pair(edit: &Map<String, Value>) -> Option<(&str, &str)> {
     })
 }
 
-/// Returns the lines that edits change, with few of those around them, or all.
+/// Returns the lines that edits change with their context, or all lines.
 fn differences(edits: &[(&str, &str)], whole: bool) -> Vec<(Label, String)> {
     let around = if whole { ALL } else { AROUND };
     let mut body = Vec::new();
@@ -399,7 +398,7 @@ fn differences(edits: &[(&str, &str)], whole: bool) -> Vec<(Label, String)> {
     body
 }
 
-/// Returns the lines of a difference, each with its label; where it leaves lines out is a mark.
+/// Labels the lines of a diff. A mark replaces the header of each hunk after the first.
 fn marked(diff: &str) -> Vec<(Label, String)> {
     let mut body = Vec::new();
     for line in diff.lines() {
@@ -414,7 +413,7 @@ fn marked(diff: &str) -> Vec<(Label, String)> {
     body
 }
 
-/// Returns the steps of a plan, if a list is one, each with how far it has come.
+/// Returns the steps of a plan with their states, if a list is a plan.
 fn steps(value: &Value) -> Option<Vec<(Label, String)>> {
     let steps = value.as_array().filter(|steps| !steps.is_empty())?;
     let step = |step: &Value| {
@@ -429,7 +428,7 @@ fn steps(value: &Value) -> Option<Vec<(Label, String)>> {
     steps.iter().map(step).collect()
 }
 
-/// Returns the commands that a script has Codex run, and the other tools that it uses.
+/// Returns the commands that a Codex script runs, and the other tools that it uses.
 fn scripted(script: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for part in script.split("tools.").skip(1) {
@@ -454,7 +453,7 @@ fn scripted(script: &str) -> Vec<String> {
     commands
 }
 
-/// Returns the lines that a reader of a file wants, such as `:20-59`.
+/// Returns the range of lines to read, such as `:20-59`.
 fn range(given: &Map<String, Value>) -> Option<String> {
     let number = |keys: &[&str]| keys.iter().find_map(|key| given.get(*key)?.as_u64());
     if let Some([from, to]) = given.get("view_range").and_then(Value::as_array).map(Vec::as_slice) {
@@ -485,7 +484,7 @@ fn clip(text: &str) -> String {
     }
 }
 
-/// Returns the words of a text on one line.
+/// Joins the words of a text into one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

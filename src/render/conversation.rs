@@ -1,20 +1,20 @@
-//! Conversations: entries as a person reads them, one below the other.
+//! Conversations: entries as a person reads them, one after another.
 //!
 //! ```text
 //! @7  user  3f2a91c0  1 Aug 10:00
-//!   What was said, indented, so that no text can pass for a heading.
+//!   The message, indented, so that no text can look like a heading.
 //!
 //! assistant  8b00d1f2  1 Aug 10:00
-//!   The answer; a tool's result stands beneath its call.
+//!   The answer. A tool's result is shown under its call.
 //!   $ make test  77e0a9d4
 //!     12 passed
 //!   3 records of the agent's own: -v shows them
 //! ```
 //!
-//! A head stands over words. Calls without words go on beneath the last ones, and the records that the agent's program
-//! wrote for itself are one dim line a turn, unless every entry is asked for.
+//! Entries with text get a heading. Calls without text continue under the previous one. The records that the agent's program
+//! wrote for itself are folded into one dim line per turn, unless every entry is requested.
 //!
-//! Invariant: a text that is cut says so, with the command that shows the rest.
+//! Invariant: no text is cut without a note and the command that shows the rest.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ use super::time::Zone;
 use super::wrap::wrap;
 use super::{harness, safe, units};
 
-/// How much is shown of words, of the program's words to the model, of a command, of a change, and of results.
+/// How much is shown of messages, summaries, the program's notes to the model, commands, changes, and results by their worth.
 const WORDS: Room = Room { head: 20, tail: 0, rows: 10 };
 const SUMMARY: Room = Room { head: 8, tail: 0, rows: 3 };
 const NOTE: Room = Room { head: 5, tail: 0, rows: 3 };
@@ -43,20 +43,20 @@ const CHANGE: Room = Room { head: 12, tail: 0, rows: 1 };
 const ENDS: Room = Room { head: 2, tail: 3, rows: 2 };
 const BEGINNING: Room = Room { head: 3, tail: 0, rows: 2 };
 const NOTHING: Room = Room { head: 0, tail: 0, rows: 1 };
-/// How many lines of thoughts are looked at for the row that they are shown on.
+/// Number of lines of a thought that are read to fill its single row.
 const THOUGHTS: usize = 8;
-/// How far words are indented in a conversation.
+/// The indentation of text in a conversation.
 const INDENT: usize = 2;
-/// The width where there is no terminal, for what is cut to one.
+/// The width to cut to without a terminal.
 const WIDTH: usize = 100;
-/// The columns that are used, however narrow the terminal.
+/// The minimum width, however narrow the terminal.
 const LEAST: usize = 16;
-/// How many columns an entry's id takes behind its call.
+/// The columns that an entry's id takes after its call.
 const ID: usize = 10;
-/// The words in place of thinking that nobody can read.
+/// The placeholder for redacted thinking.
 const REDACTED: &str = "[redacted_thinking]";
 
-/// How much of a text is shown: lines at its beginning and at its end, and how many rows a line may have.
+/// How much of a text is shown: lines at its beginning and end, and the maximum number of rows per line.
 #[derive(Clone, Copy)]
 struct Room {
     head: usize,
@@ -72,17 +72,17 @@ pub(crate) struct Manner<'a> {
     pub(crate) now: Timestamp,
     /// The terminal's width.
     pub(crate) columns: Option<usize>,
-    /// Whether texts are shown whole.
+    /// Show texts whole.
     pub(crate) full: bool,
-    /// Whether every entry is shown, under a head of its own.
+    /// Show every entry under its own heading.
     pub(crate) every: bool,
-    /// The folder from which paths are seen.
+    /// The folder that paths are shown relative to.
     pub(crate) folder: Option<&'a str>,
     /// Spells a command line.
     pub(crate) spell: &'a dyn Fn(&report::Line) -> String,
 }
 
-/// Writes entries, the first one first, each with the words that are to stand beneath it.
+/// Writes entries in order, each followed by its remarks from `beneath`.
 pub(crate) fn write(
     out: &mut dyn Write,
     lines: &[Line],
@@ -96,12 +96,12 @@ pub(crate) fn write(
     Teller::new(out, manner, INDENT, pairs.answers(lines)).tell(lines, beneath)
 }
 
-/// Writes the words, calls and results of one entry, without a head.
+/// Writes the text, calls and results of an entry, without a heading.
 pub(crate) fn body(out: &mut dyn Write, line: &Line, manner: Manner<'_>) -> io::Result<()> {
     Teller::new(out, manner, 0, Pairs::default().answers(&[])).body(line)
 }
 
-/// Returns the words of an entry, whole and without any mark: the text whose lines `show --lines` counts.
+/// Returns the text of an entry, whole and without marks. `show --lines` counts the lines of this text.
 pub(crate) fn whole(messages: &[Message]) -> String {
     let parts = messages.iter().flat_map(Message::parts).map(|block| match block {
         Block::Text(text) => text.clone(),
@@ -115,7 +115,7 @@ pub(crate) fn whole(messages: &[Message]) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a name and the fields of a JSON value below it.
+/// Returns a name, followed by the fields of a JSON value.
 fn listed(mut name: String, json: &str) -> String {
     for field in fields(json) {
         name.push('\n');
@@ -124,7 +124,7 @@ fn listed(mut name: String, json: &str) -> String {
     name
 }
 
-/// Returns the beginning of an entry's id, as it is typed.
+/// Returns the beginning of an entry's id, as you can type it.
 pub(crate) fn short(line: &Line) -> String {
     line.id.map_or_else(|| "?".to_owned(), |id| format!("{id:.8}"))
 }
@@ -147,12 +147,12 @@ pub(crate) fn label(kind: Kind) -> Label {
     }
 }
 
-/// Returns the words in place of a picture.
+/// Returns the placeholder for an image.
 pub(crate) fn image(image: &Image) -> String {
     format!("[image, {}]", units::size(image.bytes as u64))
 }
 
-/// Returns in words how much an agent left out of a result by itself.
+/// Describes how much of a result the agent omitted on its own.
 pub(crate) fn omitted(earlier: &Earlier) -> String {
     let size = earlier.size.as_deref().map(|size| format!(": {size}")).unwrap_or_default();
     match (&earlier.file, earlier.how) {
@@ -163,19 +163,19 @@ pub(crate) fn omitted(earlier: &Earlier) -> String {
     }
 }
 
-/// Returns in words how many tokens a compaction found and left.
+/// Describes the number of tokens before and after a compaction.
 pub(crate) fn tokens(earlier: &[Earlier]) -> Option<String> {
     let compacted = earlier.iter().find(|earlier| earlier.how == How::Compacted)?;
     units::compacted(compacted.tokens)
 }
 
-/// Who speaks.
+/// Who spoke last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Nobody,
-    /// The model, under its head or between two results.
+    /// The model, under its heading or between two results.
     Model,
-    /// The model is to go on behind a result.
+    /// A result, after which the model continues.
     Tool,
     /// Anyone else.
     Other,
@@ -188,7 +188,7 @@ struct Teller<'a> {
     answers: Answers<'a>,
     folded: usize,
     voice: Voice,
-    /// The entry whose head was written last.
+    /// The entry of the last heading.
     headed: Option<EntryNumber>,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Teller<'a> {
             }
             match line.kind {
                 Kind::Assistant if !self.manner.every => {
-                    // The first words of the step, for which the lines behind this one are looked through.
+                    // Look ahead for the first text of this step.
                     let said = || {
                         let step = lines.get(at..).unwrap_or_default();
                         let mut step = step.iter().take_while(|line| line.kind == Kind::Assistant);
@@ -270,14 +270,14 @@ impl<'a> Teller<'a> {
         !self.manner.every && is_plain(line, beneath) && is_own(line)
     }
 
-    /// Tells how many records of the agent's own there were in this turn.
+    /// Prints how many records for the agent's own use this turn had.
     fn tell_folded(&mut self) -> io::Result<()> {
         let told = match std::mem::take(&mut self.folded) {
             0 => return Ok(()),
             1 => "1 record for the agent's own use: -v shows it".to_owned(),
             n => format!("{n} records for the agent's own use: -v shows them"),
         };
-        // Before all else, it belongs to no turn.
+        // Before the first entry, the line belongs to no turn.
         if self.voice == Voice::Nobody {
             self.voice = Voice::Other;
         }
@@ -315,7 +315,7 @@ impl<'a> Teller<'a> {
         if let Some(damage) = &line.damage {
             self.rows(Label::Error, self.indent, &format!("damaged: {damage}"))?;
         }
-        // A boundary may hold the history that is there from now on.
+        // A boundary may contain the history that applies from there on.
         let replaced = line.kind == Kind::Boundary && line.messages.len() > 1 && !self.manner.full;
         if replaced {
             let told = format!("{} messages replace the history", line.messages.len());
@@ -337,7 +337,7 @@ impl<'a> Teller<'a> {
         match block {
             Block::Text(text) => {
                 let room = match line.kind {
-                    // What a person left for the model is said by a person.
+                    // A person's note for the model gets the room of a message.
                     Kind::Note if text.contains("<note-from-later>") => WORDS,
                     Kind::Note | Kind::System => NOTE,
                     Kind::Summary | Kind::Boundary => SUMMARY,
@@ -372,7 +372,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Writes the model's thoughts, on one line unless they are to be shown whole.
+    /// Writes the model's thoughts, on one line unless texts are shown whole.
     fn thinking(&mut self, line: &Line, thinking: &Thinking) -> io::Result<()> {
         let (text, indent) = (thinking.text.trim(), self.indent);
         if thinking.is_redacted {
@@ -419,7 +419,7 @@ impl<'a> Teller<'a> {
         }
         let many = if full { usize::MAX } else { CHANGE.head };
         let hidden = said.body.len().saturating_sub(many);
-        // A mark takes a line too, so it must stand for more than one.
+        // The mark takes a line too, so it must replace more than one.
         let many = if hidden > 1 { many } else { usize::MAX };
         for (label, text) in said.body.iter().take(many) {
             if full {
@@ -474,7 +474,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Writes a text, cut unless it is to be shown whole.
+    /// Writes a text, cut unless texts are shown whole.
     fn text(
         &mut self,
         line: &Line,
@@ -500,7 +500,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Returns the rows of a text at its beginning and its end, and what represents the rest.
+    /// Returns the rows at the beginning and the end of a text, and the mark for the rest.
     fn cut(
         &self,
         line: &Line,
@@ -513,7 +513,7 @@ impl<'a> Teller<'a> {
         if self.manner.full {
             return (lines.into_iter().flat_map(wrapped).collect(), None, Vec::new());
         }
-        // A mark takes a line too, so it must stand for more than one.
+        // The mark takes a line too, so it must replace more than one.
         let most = room.head + room.tail + usize::from(room.head > 0);
         let is_cut = lines.len() > most;
         let hidden = if is_cut { lines.len() - room.head - room.tail } else { 0 };
@@ -550,7 +550,7 @@ impl<'a> Teller<'a> {
         self.rows(Label::Hint, indent, &format!("… {what}: {command}"))
     }
 
-    /// Writes a text of the program's own, or a line of another, on as many rows as it takes.
+    /// Writes a text wrapped over as many rows as it needs.
     fn rows(&mut self, label: Label, indent: usize, text: &str) -> io::Result<()> {
         for row in wrap(&safe::line(text), self.room(indent)) {
             self.painted(label, indent, &row)?;
@@ -564,7 +564,7 @@ impl<'a> Teller<'a> {
         self.painted(label, indent, &row)
     }
 
-    /// Returns a text on one line, cut to the rest of the width.
+    /// Returns a text on one line, cut to the remaining width.
     fn clipped(&self, text: &str, taken: usize) -> String {
         let room = self.room(taken).unwrap_or(WIDTH - taken);
         let line = wrap(&safe::text(text).replace('\n', " "), Some(usize::MAX)).concat();
@@ -578,7 +578,7 @@ impl<'a> Teller<'a> {
         writeln!(self.out, "{:indent$}{}", "", self.manner.styles.paint(label, row))
     }
 
-    /// Returns the rest of the terminal's width.
+    /// Returns the terminal's remaining width.
     fn room(&self, taken: usize) -> Option<usize> {
         self.manner.columns.map(|columns| columns.saturating_sub(taken).max(LEAST))
     }

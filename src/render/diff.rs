@@ -1,4 +1,4 @@
-//! Differences: a line that only one side has is marked by its first character, `-` or `+`.
+//! Diffs of entries. A line that only one side has begins with `-` or `+`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use super::safe;
 use super::style::{Label, Styles};
 use super::units::grouped;
 
-/// How many lines of a changed text are shown before it is cut.
+/// Maximum number of lines shown of a changed text.
 const LINES: usize = 40;
 
-/// Writes how the texts of an entry are cut: a hidden part is taken away, the words in its place are added.
+/// Writes how the texts of an entry are cut, as a diff: the hidden part is removed, its placeholder is added.
 pub(crate) fn hidden(out: &mut dyn Write, hidden: &Hidden, styles: Styles) -> io::Result<()> {
     for (n, text) in hidden.texts.iter().enumerate() {
         if n > 0 {
@@ -46,7 +46,7 @@ pub(crate) fn entry(
     Ok(())
 }
 
-/// Writes an entry that says something else on each side.
+/// Writes an entry whose text differs between the sides.
 pub(crate) fn changed(
     out: &mut dyn Write,
     one: &Line,

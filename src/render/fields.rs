@@ -1,4 +1,4 @@
-//! Fields: the texts and numbers of a JSON value, as lines that a person reads.
+//! Fields: the texts and numbers in a JSON value, as lines for a person.
 //!
 //! ```text
 //! {"a":"x","b":{"c":["1","2\n3"],"n":4}}      a: x
@@ -15,15 +15,15 @@ use serde_json::Value;
 
 use super::{safe, units};
 
-/// The length in bytes from which on a text without blanks is no text that a person reads, but data.
+/// Minimum length in bytes at which a text without blanks counts as data rather than prose.
 const DATA: usize = 1024;
-/// How many columns of a name are shown.
+/// Maximum width of a name.
 const NAME: usize = 60;
 
-/// A text or a number, and where it is.
+/// A text or a number, and its path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// The names that lead there; none, if the value is a text itself.
+    /// The path of names that leads to the field; empty if the value itself is a text.
     pub(crate) name: Rc<str>,
     pub(crate) text: String,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Returns the fields of a JSON value, which may be told as a text once more; what is no JSON is one text.
+/// Returns the fields of a JSON value, or of the JSON inside a JSON string. Anything else is a single text.
 pub(crate) fn fields(json: &str) -> Vec<Field> {
     let mut found = Vec::new();
     let none = Rc::from("");

@@ -1,10 +1,10 @@
-//! Graphs: a session's turns and where they part, the newest on top.
+//! Graphs: a session's turns and where they fork, newest first.
 //!
-//! `◉` is the place of the current branch, `◆` a boundary, `○` any other node.
+//! `◉` marks the current branch's place, `◆` a boundary, `○` any other node.
 //!
 //! ```text
 //! ◉ @19  16:07  the words of the turn            2✎ 3$     main         edited files, commands, failed calls
-//! │ ○ @15  15:41  one that was reverted          1✎ 1✗     reverted
+//! │ ○ @15  15:41  a reverted turn                1✎ 1✗     reverted
 //! ```
 
 use std::collections::BTreeSet;
@@ -20,56 +20,56 @@ use super::style::{Label, Styles};
 use super::time::Zone;
 use super::{conversation, harness, safe, units};
 
-/// However narrow the terminal, this much of an entry's words is shown.
+/// Minimum width of an entry's text, however narrow the terminal.
 const LEAST_WORDS: usize = 16;
-/// What is said of a turn that follows nothing, though others stand before it in the file.
+/// The remark for a turn without a predecessor, although earlier ones exist in the file.
 const STARTS_OVER: &str = "~ starts over: earlier turns are not in this context";
-/// The mark of a turn that was reverted, where no branch has a name.
+/// The mark of a reverted turn that no branch names.
 const REVERTED: &str = "reverted";
-/// How much of the names of branches a row shows.
+/// Maximum width of the branch names in a row.
 const MOST_NAMES: usize = 24;
-/// The width where there is no terminal.
+/// The width without a terminal.
 const WIDTH: usize = 100;
 
 /// How a graph is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     pub(crate) styles: Styles,
-    /// The terminal's width, to which rows are clipped.
+    /// The terminal's width, which rows are clipped to.
     pub(crate) columns: Option<usize>,
-    /// The name of the agent.
+    /// The agent's name.
     pub(crate) agent: &'a str,
     pub(crate) zone: Zone,
-    /// Whether each entry is a row, with its id.
+    /// Show each entry as a row with its id.
     pub(crate) all: bool,
 }
 
-/// The columns of rows that show no ids.
+/// The column widths of rows without ids.
 #[derive(Clone, Copy, Default)]
 struct Columns {
     /// The width of a turn's number.
     number: usize,
     /// The width of a time.
     time: usize,
-    /// Whether times show their day.
+    /// True if times include the day.
     is_dated: bool,
-    /// The width of what was done, if any turn did something.
+    /// The width of the acts column; 0 if no turn did anything.
     acts: usize,
-    /// The width of the names of branches.
+    /// The width of the branch names.
     names: usize,
 }
 
-/// A graph as it is drawn, row by row.
+/// The state of drawing a graph row by row.
 pub(crate) struct Rows<'a> {
     graph: &'a Drawing<'a>,
     look: Look<'a>,
     width: usize,
     columns: Columns,
-    /// Whether a number is shown at each node.
+    /// True for each node that shows a number.
     numbered: Vec<bool>,
     /// The first node of the conversation.
     first: Option<usize>,
-    /// The nodes with which a conversation begins.
+    /// The nodes at which a conversation begins.
     roots: BTreeSet<usize>,
     renderer: BoxDrawing,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Rows<'a> {
 type BoxDrawing = renderdag::BoxDrawingRenderer<usize, GraphRowRenderer<usize>>;
 
 impl<'a> Rows<'a> {
-    /// Begins to draw a graph.
+    /// Prepares to draw a graph.
     pub(crate) fn of(graph: &'a Drawing<'a>, look: Look<'a>) -> Result<Self, OpsError> {
         let mut numbers = Vec::new();
         let mut roots = BTreeSet::new();
@@ -105,7 +105,7 @@ impl<'a> Rows<'a> {
         columns.names = heads.max().unwrap_or_default().max(reverted).min(MOST_NAMES);
         let mut renderer =
             GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing();
-        // The path of the current branch keeps the first column.
+        // The current branch's path keeps the first column.
         graph.head.into_iter().for_each(|head| renderer.reserve(head));
         Ok(Self {
             graph,
@@ -119,7 +119,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Writes the branches that stand before the first entry.
+    /// Writes the branches whose place is before the first entry.
     pub(crate) fn empty(&self, out: &mut dyn Write) -> io::Result<()> {
         let (graph, styles) = (self.graph, self.look.styles);
         for branch in &graph.empty {
@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Writes the row of a node, the one behind that of the node before it.
+    /// Writes the row of a node. Rows are written in order.
     pub(crate) fn row(&mut self, out: &mut dyn Write, node: &GraphNode) -> io::Result<()> {
         let styles = self.look.styles;
         let parents: Vec<_> = node.parents.iter().copied().map(Ancestor::Parent).collect();
@@ -157,7 +157,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Returns the row of a node that represents a turn.
+    /// Returns the row of a turn's node.
     fn turn(&self, node: &GraphNode, has_number: bool, room: usize) -> String {
         let Look { styles, zone, .. } = self.look;
         let Columns { number: wide, time, is_dated, acts, names } = self.columns;
@@ -176,7 +176,7 @@ impl Rows<'_> {
         }
         let done = node.acts.map(acts_words).unwrap_or_default();
         let ends = names_of(node);
-        // Where there is little room, the words come first.
+        // In a narrow terminal, the text has priority.
         let mut right = names + 2 * usize::from(names > 0) + acts + 2 * usize::from(acts > 0);
         let left = wide + 2 + time + 2 * usize::from(time > 0);
         let has_acts = left + right + LEAST_WORDS <= room;
@@ -205,7 +205,7 @@ impl Rows<'_> {
         row
     }
 
-    /// Returns what a row says of its node, by its parts.
+    /// Returns the text of a node's row, in parts.
     fn words(&self, node: &GraphNode) -> Vec<(Label, String)> {
         let mut words: Vec<(Label, String)> = found(node).into_iter().collect();
         if node.is_sub_agent {
@@ -266,12 +266,12 @@ fn names_of(node: &GraphNode) -> Vec<(Label, String)> {
     ends
 }
 
-/// Returns the number of a turn, after the agent's own.
+/// Returns the number of a turn and, after it, the agent's own number.
 fn number(n: CheckpointNumber, own: Option<&str>) -> String {
     own.map_or_else(|| format!("@{n}"), |own| format!("@{n} {}", safe::line(own)))
 }
 
-/// Returns what was done in a turn, such as `2✎ 3$ 1✗`.
+/// Formats what a turn did, such as `2✎ 3$ 1✗`.
 fn acts_words(acts: Acts) -> String {
     let parts = [(acts.edits, '✎'), (acts.commands, '$'), (acts.failed, '✗')];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{n}{sign}"));
@@ -282,7 +282,7 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(safe::width(text))))
 }
 
-/// Returns parts on one line, as much of them as fits.
+/// Joins as many of the parts as fit on one line.
 fn clipped(parts: &[(Label, String)], room: usize, styles: Styles) -> String {
     let (mut left, mut fit) = (room, Vec::new());
     for (label, text) in parts {
@@ -295,7 +295,7 @@ fn clipped(parts: &[(Label, String)], room: usize, styles: Styles) -> String {
     join(&fit, styles)
 }
 
-/// Returns at which nodes numbers are shown, each once: where it was given first, and of several arms there the newest.
+/// Chooses the node that shows each number: the first one that got it; among several arms there, the newest.
 fn numbered(mut numbers: Vec<(CheckpointNumber, usize, &[usize])>) -> Vec<bool> {
     numbers.sort_unstable_by_key(|(n, node, _)| (*n, *node));
     let mut numbered = Vec::new();
@@ -318,7 +318,7 @@ fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
     }
 }
 
-/// Returns in words how an agent left a state of its file.
+/// Describes why the agent moved on from a state of its file.
 fn departure(left: &Departure, agent: &str) -> String {
     match left {
         Departure::Revert(own) => format!("reverted to {agent}:{}", safe::line(own)),
@@ -395,7 +395,7 @@ fn message(
         before.extend(after);
         return join(&before, look.styles);
     }
-    // What does not fit goes on beneath.
+    // Text that does not fit continues on further rows.
     let mut rows = vec![join(&before, look.styles)];
     let mut row: Vec<(Label, String)> = Vec::new();
     for (label, text) in after {
@@ -410,13 +410,13 @@ fn message(
     rows.join("\n")
 }
 
-/// Returns in how many entries of a node something was found.
+/// Formats the number of matching entries of a node.
 fn found(node: &GraphNode) -> Option<(Label, String)> {
     let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
     (node.found > 0).then(|| (Label::Match, format!("found{times}")))
 }
 
-/// Returns what is to be said of a node beside its words.
+/// Returns remarks about a node, besides its text.
 fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
     let mut remarks = Vec::new();
     if node.cut > 0 {
@@ -441,7 +441,7 @@ fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
     remarks
 }
 
-/// Returns the names of a node. Where the session ends, they include the turn, unless it is the newest one.
+/// Returns the names of a node. At the session's place, adds the turn unless it is the newest.
 fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<(Label, String)> {
     let mut names: Vec<_> =
         branches.iter().map(|name| (Label::Branch, format!("[{}]", safe::line(name)))).collect();

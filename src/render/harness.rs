@@ -1,7 +1,7 @@
-//! Words that an agent's program puts into a conversation: wrapped in tags, as agents mark what no person typed.
+//! Text that an agent's program inserts into a conversation, wrapped in tags to mark what no person typed.
 //!
 //! ```text
-//! <system-reminder>..</system-reminder>            the program's own: nothing to a reader
+//! <system-reminder>..</system-reminder>            only for the model: hidden from a reader
 //! <bash-input>git fetch</bash-input>               a person typed it: ! git fetch
 //! <command-name>/review</command-name><command-args>12</..>   /review 12
 //! ```
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use undertext::wire::{Heading, Report};
 
-/// The tags around words that a reader wants to see.
+/// Tags around text that a reader wants to see.
 const TELLING: [&str; 6] = [
     "note-from-later",
     "summary",
@@ -19,20 +19,20 @@ const TELLING: [&str; 6] = [
     "subagent_notification",
     "user_query",
 ];
-/// The tag around words that a program says in the user's place.
+/// The tag around a program's text in the user's role.
 const OWN: &str = "system";
-/// How a message begins that an agent sent back to itself.
+/// The beginning of a message that an agent sent back to itself.
 const MAIL: &str = "You just got a D-Mail";
-/// The tags around what a command printed.
+/// Tags around the output of a command.
 const PRINTED: [&str; 4] =
     ["bash-stdout", "bash-stderr", "local-command-stdout", "local-command-stderr"];
-/// The tags around what a program says beside what a person typed.
+/// Tags around a program's additions to what a person typed.
 const ASIDE: [&str; 3] = ["command-contents", "local-command-caveat", "system-reminder"];
-/// How many columns a remark of the program has at most.
+/// Maximum width of a remark by the program.
 const REMARK: usize = 100;
 
-/// Returns a text as a person typed or saw it, without the tags that a program put around it. A text that holds more than
-/// such tags stays as it is: somebody wrote of them.
+/// Returns a text as a person typed or saw it, without the program's tags. If there is text outside the tags, returns it
+/// unchanged, because then somebody wrote about tags.
 pub(crate) fn unwrap(text: &str) -> Cow<'_, str> {
     let Some(tags) = tags(text) else { return text.into() };
     if let [(OWN, inner)] = tags.as_slice() {
@@ -57,12 +57,12 @@ pub(crate) fn unwrap(text: &str) -> Cow<'_, str> {
             _ => return text.into(),
         }
     }
-    // What a program said by itself is left for `is_own`.
+    // Text by the program alone is left to `is_own`.
     let is_own = tags.iter().all(|(tag, _)| ASIDE.contains(tag));
     if is_own { text.into() } else { typed.join("\n").into() }
 }
 
-/// Returns the output of a tool without what a program says of every one, and the exit code of a command that failed.
+/// Returns a tool's output without the frame that the program adds to every output, and the exit code of a failed command.
 pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     let error = text.trim().strip_prefix("<tool_use_error>");
     if let Some(error) = error.and_then(|text| text.strip_suffix("</tool_use_error>")) {
@@ -79,32 +79,31 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     }
 }
 
-/// Returns the output that a report in JSON holds beside nothing but what is said of every one, and the exit code of a
-/// command that failed.
+/// Returns the output in a JSON report that has nothing else but the usual frame, and the exit code of a failed command.
 fn reported(text: &str) -> Option<(Option<String>, String)> {
     let report = Report::of(text).filter(|report| report.is_plain)?;
     Some((report.code.map(|code| code.to_string()), report.output))
 }
 
-/// Returns what the tag around a program's own words holds, if a person or the agent said it.
+/// Returns the content of a program's own tag, if a person or the agent wrote it.
 fn told(inner: &str) -> Option<&str> {
     let is_tagged = TELLING.iter().any(|tag| inner.starts_with(&format!("<{tag}>")));
     (is_tagged || inner.starts_with(MAIL)).then_some(inner)
 }
 
-/// Returns whether a text says nothing to a reader: it is empty, or tags hold all of it.
+/// Returns true if a text has nothing for a reader: it is empty or consists of tags.
 pub(crate) fn is_own(text: &str) -> bool {
     let text = unwrap(text);
     tags(&text).is_some_and(|tags| tags.iter().all(|(tag, _)| !TELLING.contains(tag)))
 }
 
-/// Returns whether the program's words are a short remark, and not instructions for the model.
+/// Returns true if the program's text is a short remark rather than instructions for the model.
 pub(crate) fn is_remark(text: &str) -> bool {
     let text = text.trim();
     !is_own(text) && !text.contains('\n') && text.chars().nth(REMARK).is_none()
 }
 
-/// Returns the tags that hold all of a text, with what is within each, trimmed; nothing if anything is outside of them.
+/// Splits a text into tags and their trimmed content. Returns `None` if there is text outside the tags.
 fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut found = Vec::new();
     let mut rest = text.trim();
@@ -112,7 +111,7 @@ fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
         let open = rest.strip_prefix('<')?;
         let end = open.find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c))?;
         let (name, open) = open.split_at(end);
-        // Codex ends a tag with all that is in it: `</permissions instructions>`.
+        // Codex repeats the whole opening tag in the closing one: `</permissions instructions>`.
         let close = format!("</{name}");
         let is_whole = |at: &usize| {
             open.get(at + close.len()..).is_some_and(|behind| behind.starts_with(['>', ' ']))

@@ -1,4 +1,4 @@
-//! Hunks: the lines that two texts do not share, with those around them.
+//! Hunks: the lines that differ between two texts, with context.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 use super::safe;
 use super::style::{Label, Styles};
 
-/// How many lines around a difference are shown where it is alone.
+/// Number of context lines around a difference.
 pub(crate) const AROUND: usize = 3;
-/// How long to look for the smallest difference.
+/// Maximum time spent on finding the smallest difference.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Returns the label of a line of a difference, by its first character.
+/// Returns the label of a diff line by its first character.
 pub(crate) fn mark(line: &str) -> Label {
     match line.chars().next() {
         Some('-') => Label::Removed,
@@ -23,7 +23,7 @@ pub(crate) fn mark(line: &str) -> Label {
     }
 }
 
-/// Writes the lines that differ with those around them.
+/// Writes the differing lines with context.
 pub(crate) fn write(out: &mut dyn Write, one: &str, other: &str, styles: Styles) -> io::Result<()> {
     for line in unified(one, other, AROUND).lines() {
         writeln!(out, "{}", styles.paint(mark(line), &safe::text(line)))?;
@@ -31,7 +31,7 @@ pub(crate) fn write(out: &mut dyn Write, one: &str, other: &str, styles: Styles)
     Ok(())
 }
 
-/// Returns the lines that differ with those around them, in the unified form.
+/// Returns the differing lines with context, as a unified diff.
 pub(crate) fn unified(one: &str, other: &str, around: usize) -> String {
     let diff =
         TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_lines(one, other);

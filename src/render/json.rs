@@ -1,9 +1,9 @@
-//! JSON Lines: one report a line, each tagged with its `"type"` first.
+//! JSON Lines: one report per line, beginning with its `"type"`.
 //!
-//! The output is exact UTF-8 JSON: hidden characters (see [`safe::is_hidden`]) are written as
-//! `\uXXXX`, which parses to the same string and is harmless on a terminal.
+//! The output is exact UTF-8 JSON. Hidden characters (see [`safe::is_hidden`]) are written as `\uXXXX`, which parses to the same
+//! string and is harmless on a terminal.
 //!
-//! Invariant: a line break is written after each object and nowhere else.
+//! Invariant: no line break occurs within an object; exactly one follows it.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub(crate) fn line(out: &mut dyn Write, report: &impl Report) -> io::Result<()> 
     safe_line(out, &Tagged { kind: report.kind(), report })
 }
 
-/// Writes what says itself which kind it is as one line.
+/// Writes a value that contains its own type as one line.
 pub(crate) fn safe_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let mut line = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut line, OneSafeLine))?;
@@ -41,7 +41,7 @@ impl Formatter for OneSafeLine {
     where
         W: ?Sized + Write,
     {
-        // Most are plain: a test of many bytes at a time tells them, with no way out in between.
+        // Most strings are plain. A branch-free test detects that for many bytes at a time.
         let is_plain =
             |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & (b' '..0x7f).contains(byte));
         if fragment.as_bytes().chunks(64).all(is_plain) {
@@ -66,7 +66,7 @@ impl Formatter for OneSafeLine {
     where
         W: ?Sized + Write,
     {
-        // In valid JSON these three are white space between tokens, for strings must escape them.
+        // Valid JSON has these three only between tokens, because strings must escape them.
         for (n, part) in fragment.split(['\n', '\r', '\t']).enumerate() {
             if n > 0 {
                 writer.write_all(b" ")?;

@@ -8,10 +8,10 @@
 //! words, calls in code, results in fences
 //! ```
 //!
-//! Words keep their Markdown. Code in fences is fenced again at the margin, by a fence that is longer than any in it, so that
-//! it surely ends; everywhere else a tag or a picture shows as its own text, and a heading is below those of the document.
+//! Text keeps its Markdown. Fenced code is fenced again at the margin, with a fence longer than any inside, so that it is sure to
+//! end. Elsewhere, tags and images are shown as text, and headings are moved below the document's own.
 //!
-//! Invariant: no text of a conversation can pass for a heading of the document, end a fence, or bring HTML.
+//! Invariant: no text of a conversation can look like a heading of the document, end a fence, or insert HTML.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ use super::style::Label;
 use super::time::Zone;
 use super::{harness, safe, units};
 
-/// How a document begins, and how times and paths are shown in it.
+/// The front of a document, and how times and paths are shown in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Front<'a> {
     pub(crate) title: &'a str,
@@ -34,28 +34,28 @@ pub(crate) struct Front<'a> {
     pub(crate) agent: &'a str,
     pub(crate) folder: Option<&'a str>,
     pub(crate) zone: Zone,
-    /// What is masked; nothing without.
+    /// What to mask; `None` masks nothing.
     pub(crate) masks: Option<&'a Masking>,
 }
 
-/// A document while it is written.
+/// The state of writing a document.
 pub(crate) struct Document<'a> {
     front: Front<'a>,
-    /// How many records of the agent's own were left out.
+    /// Number of omitted records for the agent's own use.
     own: u64,
-    /// Whose words the last ones are.
+    /// The speaker of the last entry.
     speaks: Option<Kind>,
-    /// How many secrets were masked.
+    /// Number of masked secrets.
     masked: u64,
 }
 
 impl<'a> Document<'a> {
-    /// Begins a document.
+    /// Writes the beginning of a document.
     pub(crate) fn begin(out: &mut dyn Write, front: Front<'a>) -> io::Result<Self> {
         let mut document = Self { front, own: 0, speaks: None, masked: 0 };
         let mut room = Vec::new();
         let mut title = safe::line(front.title).into_owned();
-        // What is cut off a secret at the end of a title keeps the rest from being known by its rule.
+        // A cut secret at the end of a title no longer matches its rule, so the title is masked by its beginning.
         if let Some(masked) = front.masks.and_then(|masks| masks.mask_beginning(&title)) {
             (title, document.masked) = (masked, 1);
         }
@@ -68,7 +68,7 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// Writes a part of the document with masks in it.
+    /// Writes a part of the document after masking it.
     fn write_masked(&mut self, out: &mut dyn Write, part: &[u8]) -> io::Result<()> {
         let Some(masks) = self.front.masks else { return out.write_all(part) };
         let text = String::from_utf8_lossy(part);
@@ -77,7 +77,7 @@ impl<'a> Document<'a> {
         out.write_all(masked.text.as_bytes())
     }
 
-    /// Writes entries of the conversation, behind those before them.
+    /// Writes further entries of the conversation.
     pub(crate) fn add(
         &mut self,
         out: &mut dyn Write,
@@ -90,7 +90,7 @@ impl<'a> Document<'a> {
                 self.own += 1;
                 continue;
             }
-            // Results that stand alone belong to the model's turn.
+            // Results without a shown call belong to the model's turn.
             let kind = if line.kind == Kind::Result { Kind::Assistant } else { line.kind };
             if self.speaks != Some(kind) || kind != Kind::Assistant {
                 let number = line.checkpoint.map(|n| format!("@{n} ")).unwrap_or_default();
@@ -101,7 +101,7 @@ impl<'a> Document<'a> {
             if let Some(damage) = &line.damage {
                 writeln!(out, "\n**damaged**: {}", escaped(&safe::line(damage)))?;
             }
-            // A boundary may hold the whole history again.
+            // A boundary may repeat the whole history.
             let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
             let blocks = line.messages.iter().flat_map(|message| {
                 let is_shown = !is_again || message.is_summary;
@@ -116,7 +116,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Ends the document, and returns how many secrets were masked in it.
+    /// Writes the end of the document, and returns the number of masked secrets.
     pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<u64> {
         match self.own {
             0 => {}
@@ -191,12 +191,12 @@ fn result(out: &mut dyn Write, line: &Line, block: &Block) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns words with their Markdown, made safe.
+/// Makes text safe, and keeps its Markdown.
 fn prose(text: &str) -> String {
     let text = safe::text(text);
     let mut shown: Vec<String> = Vec::new();
     let mut lines = text.trim_matches('\n').trim_end().lines();
-    // Behind a run of backticks that does not end in its line, nothing is surely code.
+    // After an unclosed run of backticks, nothing is certain to be code.
     let mut is_sure = true;
     while let Some(line) = lines.next() {
         if let Some((fence, language)) = opening(line) {
@@ -215,7 +215,7 @@ fn prose(text: &str) -> String {
         }
         let is_rule = !words.is_empty() && words.chars().all(|c| "-= \t".contains(c));
         if is_rule && shown.last().is_some_and(|before| !before.is_empty()) {
-            // Beneath a line, it would make that a heading.
+            // Directly under a line, it would turn that line into a heading.
             shown.push(String::new());
         }
         let hashes = words.len() - words.trim_start_matches('#').len();
@@ -232,7 +232,7 @@ fn prose(text: &str) -> String {
     shown.join("\n")
 }
 
-/// Returns the fence that a line opens, and the language of the code in it.
+/// Returns the fence that a line opens, and the language of its code.
 fn opening(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|c| "`~".contains(*c))?;
@@ -241,7 +241,7 @@ fn opening(line: &str) -> Option<(&str, &str)> {
     (fence.len() >= 3 && !rest.contains('`')).then(|| (fence, rest.trim()))
 }
 
-/// Returns a line in which tags and pictures are text, but for code between backticks.
+/// Escapes tags and images in a line, except in code between backticks.
 fn guarded(line: &str, is_sure: &mut bool) -> String {
     let mut row = String::with_capacity(line.len());
     let mut rest = line;
@@ -255,7 +255,7 @@ fn guarded(line: &str, is_sure: &mut bool) -> String {
         rest = inner;
         if let Some(end) = end {
             let (code, after) = inner.split_at(end + run);
-            // In a table a bar parts cells before code is read.
+            // In a table, `|` separates cells before code is recognised.
             let parts = code.contains('|');
             row.push_str(&if parts { escaped(code) } else { code.into() });
             rest = after;
@@ -267,7 +267,7 @@ fn guarded(line: &str, is_sure: &mut bool) -> String {
     row
 }
 
-/// Returns where a run of so many backticks begins.
+/// Returns the position of the next run of exactly `run` backticks.
 fn closing(text: &str, run: usize) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text.get(from..)?.find('`') {
@@ -282,12 +282,12 @@ fn closing(text: &str, run: usize) -> Option<usize> {
     None
 }
 
-/// Returns words in which tags and pictures are text.
+/// Escapes tags and images.
 fn escaped(text: &str) -> String {
     text.replace('<', "&lt;").replace("![", "&#33;[")
 }
 
-/// Returns a text as code within a line.
+/// Formats a text as inline code.
 fn span(text: &str) -> String {
     let text = safe::line(text);
     let ticks = "`".repeat(longest(&text, '`') + 1);
@@ -295,13 +295,13 @@ fn span(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// Returns a text as a block of code.
+/// Formats a text as a code block.
 fn fenced(language: &str, text: &str) -> String {
     let fence = "`".repeat(longest(text, '`').max(2) + 1);
     format!("{fence}{}\n{}\n{fence}", safe::line(language), safe::text(text))
 }
 
-/// Returns how long the longest run of a character is.
+/// Returns the length of the longest run of a character.
 fn longest(text: &str, c: char) -> usize {
     text.split(|other| other != c).map(str::len).max().unwrap_or(0)
 }

@@ -1,9 +1,8 @@
-//! Output: one file per form, each a function from plain data to a writer.
+//! Output forms: one file per form, each a function from plain data to a writer.
 //!
-//! Refuses to know the command line, the environment or the terminal: width and [`style::Styles`]
-//! are passed in.
+//! Nothing here knows the command line, the environment or the terminal. The width and [`style::Styles`] are passed in.
 //!
-//! Invariant: text that came from outside reaches a writer through [`safe`] or [`json`], never bare.
+//! Invariant: text from outside never reaches a writer bare, only through [`safe`] or [`json`].
 
 pub(crate) mod answers;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! Moments as people name them: so long ago, a day of this week, or a date.
+//! Moments as people write them: an age, a day of this week, or a date.
 
 #[expect(clippy::disallowed_types, reason = "moments are named where the reader is")]
 use chrono::Local;
@@ -10,23 +10,23 @@ use undertext::model::Timestamp;
 
 use super::time::Zone;
 
-/// A moment from which on something is wanted.
+/// The start of a period, as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// So many milliseconds ago.
+    /// This many milliseconds ago.
     Ago(i64),
-    /// The beginning of the day so many days ago.
+    /// The beginning of the day this many days ago.
     DaysAgo(u64),
-    /// The beginning of the last day of this name, today's too.
+    /// The beginning of the last such weekday, today included.
     Weekday(Weekday),
-    /// A day, or a moment of it.
+    /// A day, or a time on a day, in the reader's zone.
     At(NaiveDateTime),
-    /// A moment, wherever the clock stands then.
+    /// A moment, independent of the zone.
     Moment(Timestamp),
 }
 
 impl Since {
-    /// Reads a moment.
+    /// Parses a moment.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let word = text.trim().to_lowercase();
         let day = |date: NaiveDate| date.and_time(NaiveTime::MIN);
@@ -49,7 +49,7 @@ impl Since {
             .ok_or_else(|| "use an age such as 7d or '3 days ago', a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
     }
 
-    /// Returns when the day ends that was named, if one was.
+    /// Returns the end of the named day, if a day was named.
     pub(crate) fn day_end(self, zone: Zone, now: Timestamp) -> Option<Timestamp> {
         let is_day = match self {
             Self::DaysAgo(days) => days == 1,
@@ -62,7 +62,7 @@ impl Since {
         Some(Self::At(next.and_time(NaiveTime::MIN)).at(zone, now))
     }
 
-    /// Returns the moment.
+    /// Returns the timestamp of the moment.
     pub(crate) fn at(self, zone: Zone, now: Timestamp) -> Timestamp {
         let today = zone.moment(now).date();
         let back = |days: u64| today.checked_sub_days(Days::new(days)).unwrap_or(today);
@@ -86,10 +86,11 @@ impl Since {
     }
 }
 
-/// How far the clocks of a place were ever set forward at once: over a whole day.
+/// Maximum minutes by which a zone ever skipped ahead: a whole day.
 const LONGEST_GAP: i64 = 24 * 60;
 
-/// Returns the moment at which the clock of a zone shows a time; the first one behind it if the clock was set forward over it.
+/// Returns the moment at which a zone's clock shows a time. If the clock skipped that time, returns the first moment after the
+/// gap.
 fn in_zone(
     time: NaiveDateTime,
     shown: impl Fn(NaiveDateTime) -> Option<DateTime<Utc>>,
@@ -103,7 +104,7 @@ fn in_zone(
         .unwrap_or_else(|| time.and_utc())
 }
 
-/// Reads an age as milliseconds: `90m`, `3 days`, `an hour ago`.
+/// Parses an age into milliseconds: `90m`, `3 days`, `an hour ago`.
 pub(crate) fn age(text: &str) -> Option<i64> {
     const MINUTE: i64 = 60_000;
     let text = text.strip_suffix(" ago").unwrap_or(text);

@@ -1,15 +1,13 @@
-//! Text from outside, made safe to show: characters that act on a terminal, reorder a line or hide
-//! in it become visible escapes.
+//! Makes text from outside safe to show: characters that control a terminal, reorder a line or are invisible become visible
+//! escapes.
 //!
-//! ASCII is shown as `\x1b`, the rest as `\u{202e}`, a byte that is not UTF-8 as `\xff`. This is for
-//! eyes, not for parsing: a backslash that was in the text stays as it was, so the escapes cannot be
-//! read back. JSON output is exact.
+//! ASCII is escaped as `\x1b`, other characters as `\u{202e}`, bytes that are not UTF-8 as `\xff`. The result is for reading, not
+//! for parsing: backslashes in the text stay as they are, so escapes cannot be reversed. JSON output is exact.
 //!
-//! Zero-width joiners and the variation selectors that choose an emoji's form stay, for scripts and
-//! emoji need them.
+//! Zero-width joiners and the variation selectors that choose an emoji's form are kept, because scripts and emoji need them.
 //!
-//! Invariant: returned text holds no character for which [`is_hidden`] is true, but for the
-//! newlines and tabs of [`text`] and [`bytes`].
+//! Invariant: returned text contains no character for which [`is_hidden`] is true, except for newlines and tabs from [`text`] and
+//! [`bytes`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -44,17 +42,17 @@ const HIDDEN: [RangeInclusive<char>; 22] = [
     '\u{e0000}'..='\u{e0fff}', // tags and selectors, which can smuggle whole messages
 ];
 
-/// Returns `text` on one line, for titles and table cells: a line break or a tab becomes a space.
+/// Returns `text` on one line, for titles and table cells. Line breaks and tabs become spaces.
 pub(crate) fn line(text: &str) -> Cow<'_, str> {
     show(text, |c| matches!(c, '\n' | '\t').then_some(' '))
 }
 
-/// Returns `text` with its lines and tabs; a Windows line break becomes a plain one.
+/// Returns `text` with its lines and tabs. Windows line breaks become plain ones.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     show(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
-/// Returns the same as [`text`], for bytes that may not be UTF-8.
+/// Same as [`text`], for bytes that may not be UTF-8.
 pub(crate) fn bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(valid) = str::from_utf8(bytes) {
         return text(valid);
@@ -69,22 +67,22 @@ pub(crate) fn bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns a path on one line, with the bytes of its name that are not UTF-8 escaped.
+/// Returns a path on one line, with bytes that are not UTF-8 escaped.
 pub(crate) fn path(path: &Path) -> String {
     line(&bytes(path.as_os_str().as_encoded_bytes())).into_owned()
 }
 
-/// Returns whether a character controls a terminal, reorders a line or shows as nothing at all.
+/// Returns true if a character controls a terminal, reorders a line or is invisible.
 pub(crate) fn is_hidden(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_control() } else { HIDDEN.iter().any(|range| range.contains(&c)) }
 }
 
-/// Returns the number of terminal columns that safe text on one line takes.
+/// Returns the width of safe single-line text in terminal columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns safe text on one line, cut to `limit` columns with a closing `…` if it is wider.
+/// Cuts safe single-line text to `limit` columns, with a closing `…` if it was wider.
 pub(crate) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     if width(text) <= limit {
         return Cow::Borrowed(text);
@@ -94,7 +92,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     }
     let mut columns = 0;
     let cut = text.char_indices().find(|&(_, c)| {
-        // The selector widens the character before it to an emoji.
+        // This selector widens the previous character to an emoji.
         columns += if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) };
         columns >= limit
     });
@@ -102,7 +100,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", text.get(..end).unwrap_or(text)))
 }
 
-/// Escapes hidden characters, except where `layout` gives a character to put in their place.
+/// Escapes hidden characters, except those that `layout` replaces.
 fn show(text: &str, layout: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     if text.chars().all(|c| !is_hidden(c) || layout(c) == Some(c)) {
         return Cow::Borrowed(text);
@@ -115,7 +113,7 @@ fn show(text: &str, layout: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
         } else if !is_hidden(c) {
             shown.push(c);
         } else if c == '\r' && chars.peek() == Some(&'\n') {
-            // The newline says it all.
+            // The newline follows.
         } else if let Ok(byte @ ..=0x7f) = u8::try_from(c) {
             push_byte(&mut shown, byte);
         } else {

@@ -1,4 +1,4 @@
-//! What was found: texts with their matches, and where each is.
+//! Search results: texts with their matches, and the place of each.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,32 +12,32 @@ use super::safe;
 use super::style::{Label, Styles};
 use super::time::Zone;
 
-/// How many lines of a text are shown unless all are wanted.
+/// Number of lines shown of a text by default.
 const LINES: usize = 5;
-/// How much of a long line is shown before its first match, in characters.
+/// Number of characters shown before the first match of a long line.
 const LEAD: usize = 24;
-/// How wide a line is shown where no terminal says it.
+/// The width of a line without a terminal.
 const PIPED: usize = 500;
-/// How many characters of a line are looked at for each column that it may fill: marks above letters fill none.
+/// Number of characters examined per column, because combining marks have no width.
 const CHARS: usize = 4;
 
-/// How wide the columns of a hit on one line are: its place, who said it, and its status; and how much of a tool's name is shown.
+/// Column widths of a one-line result: place, speaker and status; and the maximum width of a tool's name.
 const PLACE: usize = 13;
 const WHO: usize = 9;
 const STAND: usize = 7;
 const TOOL: usize = 16;
 
-/// How hits are shown.
+/// How results are shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) styles: Styles,
     pub(crate) zone: Zone,
     pub(crate) width: Option<usize>,
-    /// Whether all lines are shown, each whole.
+    /// Show all lines whole.
     pub(crate) full: bool,
 }
 
-/// Writes a hit on one line: its place, who said it, its status, and the first line that was found.
+/// Writes a result on one line: place, speaker, status and the first matching line.
 pub(crate) fn line(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> io::Result<()> {
     let Some(HitLine { line, matches, .. }) = hit.lines.first() else { return Ok(()) };
     let (head, taken) = head(hit, place, look);
@@ -49,7 +49,7 @@ pub(crate) fn line(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> i
     writeln!(out, "{head}{}", text.trim_end())
 }
 
-/// Returns the columns before the text of a hit, and how wide they are.
+/// Returns the columns before a result's text, and their width.
 fn head(hit: &Hit, place: &str, look: Look) -> (String, usize) {
     let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::clip(&safe::line(tool), TOOL)));
     let (tool, who) = (tool.unwrap_or_default(), hit.role.as_str());
@@ -77,7 +77,7 @@ fn label(role: Role) -> Label {
     }
 }
 
-/// Returns in a word or two where an entry is.
+/// Describes an entry's status in a word or two.
 fn standing(place: &FoundPlace) -> String {
     let word = match &place.stand {
         Stand::Current => "current".to_owned(),
@@ -91,7 +91,7 @@ fn standing(place: &FoundPlace) -> String {
     if place.is_of_sub_agent { format!("{word}, sub-agent") } else { word }
 }
 
-/// Writes a hit with its lines and those around them, how many lines were left out, and at how many other places it is.
+/// Writes a result with its matching lines and their context, the number of omitted lines, and the number of other places.
 pub(crate) fn lines(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> io::Result<()> {
     let styles = look.styles;
     let time = hit.time.map(|time| look.zone.show(time)).unwrap_or_default();
@@ -132,7 +132,7 @@ pub(crate) fn lines(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> 
     }
 }
 
-/// Returns a line with its matches marked; of one that is too long, what is around the first match.
+/// Marks the matches in a line. A long line is cut to the part around the first match.
 fn marked(line: &str, matches: &[Range<usize>], look: Look, taken: usize) -> String {
     let mut from = 0;
     let (mut left, mut end) = (usize::MAX, line.len());
@@ -144,7 +144,7 @@ fn marked(line: &str, matches: &[Range<usize>], look: Look, taken: usize) -> Str
             let lead = line.get(..first).unwrap_or_default().char_indices().rev();
             from = lead.take(LEAD).last().map_or(first, |(at, _)| at);
         }
-        // Nothing is looked at that cannot be shown.
+        // Skip the part that cannot be shown.
         end = from + beginning(line.get(from..).unwrap_or_default(), left);
     }
     let mut text = String::new();
@@ -179,13 +179,13 @@ fn marked(line: &str, matches: &[Range<usize>], look: Look, taken: usize) -> Str
     text
 }
 
-/// Returns where the beginning of a line ends that may fill so many columns: its characters take none, or several.
+/// Returns the end of as much of a line as may be needed to fill this many columns. Characters have zero, one or several columns.
 fn beginning(line: &str, columns: usize) -> usize {
     let mut ends = line.char_indices().map(|(at, _)| at);
     ends.nth(columns.saturating_mul(CHARS)).unwrap_or(line.len())
 }
 
-/// Returns in words where an entry is.
+/// Describes where an entry is.
 pub(super) fn stands(place: &FoundPlace) -> String {
     let place_words = match &place.stand {
         Stand::Current => "on the current path".to_owned(),

@@ -1,4 +1,4 @@
-//! What looks like a secret: its mask and where it is, in a table for each rule.
+//! Suspected secrets: a table per rule, with each secret's mask and place.
 
 use undertext::report::{Secret, SecretPlace, Spot};
 
@@ -7,10 +7,10 @@ use super::style::Label;
 use super::table::{Align, Cell, Table};
 use super::units::{DIGITS, grouped};
 
-/// A mask, the place, where that is, and how many more places there are.
+/// Columns: mask, place, description of the place, number of further places.
 pub(crate) type Places = Table<4>;
 
-/// Returns the table of the secrets that a rule found.
+/// Builds the table of the secrets that a rule found.
 pub(crate) fn places(found: &[&Secret]) -> Places {
     let mut table = Table::new([Align::Left; 4]).yielding(&[0]).keeping(0);
     for secret in found {
@@ -29,7 +29,7 @@ pub(crate) fn places(found: &[&Secret]) -> Places {
     table
 }
 
-/// Returns a place, as its session, its turn and its entry, and in words where that is.
+/// Returns a place as session, turn and entry, and a description of it.
 fn place(SecretPlace { session, spot, .. }: &SecretPlace) -> [String; 2] {
     let session: String = session.id.chars().take(DIGITS).collect();
     let place = |words: String| [session.clone(), words];

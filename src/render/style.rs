@@ -1,6 +1,6 @@
-//! Label to colour: the only colour code.
+//! Colours: maps labels to escape sequences. No other file does.
 //!
-//! Invariant: output is complete without colour, so painting only ever adds escapes around a text.
+//! Invariant: output never depends on colour. Painting only adds escape sequences around a text.
 
 use std::fmt::Write as _;
 
@@ -28,15 +28,15 @@ pub(crate) enum Label {
     Removed,
 }
 
-/// Whether and how labels are painted.
+/// Decides whether labels are painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Styles {
     coloured: bool,
 }
 
 impl Label {
-    /// Returns the parameters of the label's escape sequence: bold, dim and the eight base colours,
-    /// which every terminal has and every theme keeps readable.
+    /// Returns the parameters of the label's escape sequence: bold, dim and the eight base colours, which every terminal has and
+    /// every theme keeps readable.
     pub(crate) fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -68,13 +68,12 @@ impl Styles {
         Self { coloured }
     }
 
-    /// Returns whether painting adds colour.
+    /// Returns true if painting adds colour.
     pub(crate) fn is_coloured(self) -> bool {
         self.coloured
     }
 
-    /// Returns safe text in its label's colour, each line painted on its own: pagers forget colour at
-    /// the end of a line.
+    /// Paints safe text in its label's colour, line by line, because pagers reset colour at the end of a line.
     pub(crate) fn paint(self, label: Label, text: &str) -> String {
         let (true, Some(code)) = (self.coloured, label.code()) else {
             return text.to_owned();

@@ -1,6 +1,6 @@
-//! Aligned columns without borders, measured in terminal columns rather than characters.
+//! Tables: aligned columns without borders, measured in terminal columns rather than characters.
 //!
-//! Invariant: cells are made safe as they are built, so a table cannot carry a control character.
+//! Invariant: a table never contains a control character, because cells are made safe when they are created.
 
 use std::io::{self, Write};
 
@@ -8,49 +8,49 @@ use super::safe;
 use super::style::{Label, Styles};
 
 const GAP: &str = "  ";
-/// How far a line below a row is set in.
+/// The indentation of a note under a row.
 const NOTE: &str = "    ";
 
-/// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
+/// Minimum width of the last column: a wrapped line is better than an empty one.
 const LEAST_LAST: usize = 16;
-/// The column that gives room and never goes away keeps this much.
+/// Minimum width of the yielding column that is always kept.
 const LEAST_KEPT: usize = 8;
-/// A column that gives room keeps this much, or goes away.
+/// Minimum width of a yielding column; below it, the column is dropped.
 const LEAST: usize = 8;
 
-/// Rows of `N` cells; the number of columns is part of the type, so no row can be ragged.
+/// Rows of `N` cells. The number of columns is part of the type, so rows cannot be ragged.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<const N: usize> {
     columns: Columns<N>,
-    /// The texts of all cells, each with a line end behind it, which none of them holds.
+    /// The texts of all cells, each followed by a line break. No text contains one.
     texts: String,
     labels: Vec<[Label; N]>,
-    /// Lines of their own, each behind so many rows.
+    /// Notes, each with the number of rows before it.
     notes: Vec<(usize, Cell)>,
 }
 
-/// Columns whose rows nobody holds: each row is measured, and then all are made again to be written.
+/// Columns without stored rows: rows are measured first, then generated a second time to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns<const N: usize> {
     sides: [Align; N],
-    /// The columns that give room to the others on a narrow terminal, the first one first.
+    /// The columns that shrink on a narrow terminal, in this order.
     yielding: &'static [usize],
-    /// The one of these that never goes away.
+    /// The yielding column that is never dropped.
     kept: Option<usize>,
-    /// The name above each column.
+    /// The heading of each column.
     heads: [&'static str; N],
     /// The width of each column's widest text.
     widths: [usize; N],
 }
 
-/// The side of its column that a cell keeps to.
+/// How a cell is aligned in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A text on one line and its label.
+/// A labelled text on one line.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     label: Label,
@@ -58,41 +58,40 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Returns a cell of outside text.
+    /// Creates a cell from text from outside.
     pub(crate) fn new(label: Label, text: &str) -> Self {
         Self { label, text: safe::line(text).into_owned() }
     }
 }
 
 impl<const N: usize> Columns<N> {
-    /// Returns columns of no width.
     pub(crate) fn new(sides: [Align; N]) -> Self {
         Self { sides, yielding: &[], kept: None, heads: [""; N], widths: [0; N] }
     }
 
-    /// Has columns give room to the others on a narrow terminal, the first one first.
+    /// Lets columns shrink on a narrow terminal, in this order.
     pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
         Self { yielding, ..self }
     }
 
-    /// Keeps a column that gives room, however narrow the terminal.
+    /// Keeps a yielding column, however narrow the terminal.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { kept: Some(kept), ..self }
     }
 
-    /// Names the columns in a row above the others; an empty column is not named.
+    /// Sets the headings. A column without text shows none.
     pub(crate) fn headed(self, heads: [&'static str; N]) -> Self {
         Self { heads, ..self }
     }
 
-    /// Makes room for a row.
+    /// Widens the columns to fit a row.
     pub(crate) fn measure(&mut self, cells: &[Cell; N]) {
         for (width, cell) in self.widths.iter_mut().zip(cells) {
             *width = safe::width(&cell.text).max(*width);
         }
     }
 
-    /// Clips the columns to a `terminal` width, if there is one: first those that give room, and then the last one.
+    /// Shrinks the columns to a `terminal` width, if there is one: the yielding columns first, then the last one.
     pub(crate) fn within(&self, terminal: Option<usize>) -> Self {
         let mut columns = self.clone();
         for (width, head) in columns.widths.iter_mut().zip(self.heads) {
@@ -120,7 +119,7 @@ impl<const N: usize> Columns<N> {
         columns
     }
 
-    /// Writes the names of the columns, if they have any and there are rows.
+    /// Writes the headings, if there are any and a column has text.
     pub(crate) fn head(&self, out: &mut dyn Write, styles: Styles) -> io::Result<()> {
         let is_named =
             self.heads.iter().zip(self.widths).any(|(head, width)| !head.is_empty() && width > 0);
@@ -130,7 +129,6 @@ impl<const N: usize> Columns<N> {
         self.write(out, styles, self.heads.iter().map(|head| (Label::Dim, *head)))
     }
 
-    /// Writes a row.
     pub(crate) fn row(
         &self,
         out: &mut dyn Write,
@@ -146,10 +144,10 @@ impl<const N: usize> Columns<N> {
         styles: Styles,
         cells: impl Iterator<Item = (Label, &'a str)>,
     ) -> io::Result<()> {
-        // Ends at the last cell that has text, so that no line ends in spaces.
+        // Padding is written before the next text, so that no line ends in spaces.
         let mut padding = String::new();
         let cells = cells.zip(self.sides).zip(self.widths);
-        // A column that nothing is in takes no room.
+        // An empty column takes no space.
         for (((label, text), side), width) in cells.filter(|(_, width)| *width > 0) {
             let text = safe::clip(text, width);
             let room = " ".repeat(width.saturating_sub(safe::width(&text)));
@@ -170,28 +168,26 @@ impl<const N: usize> Columns<N> {
 }
 
 impl<const N: usize> Table<N> {
-    /// Returns a table without rows.
     pub(crate) fn new(sides: [Align; N]) -> Self {
         let columns = Columns::new(sides);
         Self { columns, texts: String::new(), labels: Vec::new(), notes: Vec::new() }
     }
 
-    /// Has columns give room to the others on a narrow terminal, the first one first.
+    /// Lets columns shrink on a narrow terminal, in this order.
     pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
         Self { columns: self.columns.yielding(yielding), ..self }
     }
 
-    /// Keeps a column that gives room, however narrow the terminal.
+    /// Keeps a yielding column, however narrow the terminal.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { columns: self.columns.keeping(kept), ..self }
     }
 
-    /// Names the columns in a row above the others; an empty column is not named.
+    /// Sets the headings. A column without text shows none.
     pub(crate) fn headed(self, heads: [&'static str; N]) -> Self {
         Self { columns: self.columns.headed(heads), ..self }
     }
 
-    /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
         self.columns.measure(&cells);
         for cell in &cells {
@@ -201,12 +197,12 @@ impl<const N: usize> Table<N> {
         self.labels.push(cells.map(|cell| cell.label));
     }
 
-    /// Adds a line below the last row, which belongs to it.
+    /// Adds a note under the last row.
     pub(crate) fn note(&mut self, label: Label, text: &str) {
         self.notes.push((self.labels.len(), Cell::new(label, text)));
     }
 
-    /// Writes the rows; where there is a `terminal` width, they are clipped to it.
+    /// Writes the rows, clipped to the `terminal` width if there is one.
     pub(crate) fn write(
         &self,
         out: &mut dyn Write,

@@ -1,11 +1,11 @@
-//! Moments for people, in the reader's zone: to the second, as short as tells it apart, or as an age.
+//! Times for people, in the reader's zone: to the second, abbreviated, or as an age.
 
 #[expect(clippy::disallowed_types, reason = "times are shown where the reader is")]
 use chrono::Local;
 use chrono::{Datelike as _, NaiveDateTime};
 use undertext::model::Timestamp;
 
-/// The zone that times are shown in.
+/// The zone in which times are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zone {
     Utc,
@@ -13,17 +13,17 @@ pub(crate) enum Zone {
 }
 
 impl Zone {
-    /// Returns a moment as `2026-08-01 10:00:01`.
+    /// Formats a time as `2026-08-01 10:00:01`.
     pub(crate) fn show(self, time: Timestamp) -> String {
         self.moment(time).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
-    /// Returns a moment as `2026-08-01 10:00`.
+    /// Formats a time as `2026-08-01 10:00`.
     pub(crate) fn minute(self, time: Timestamp) -> String {
         self.moment(time).format("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// Returns a moment to the minute, without the day if it is today's, and without the year if it is this one's.
+    /// Formats a time to the minute, without the day if it is today, and without the year if it is this year.
     pub(crate) fn short(self, now: Timestamp, time: Timestamp) -> String {
         let (today, moment) = (self.moment(now), self.moment(time));
         let form = match () {
@@ -34,7 +34,7 @@ impl Zone {
         moment.format(form).to_string()
     }
 
-    /// Returns a span of time as `26 Nov 13:55–16:13`, with the year if it is not this one's, and with the zone.
+    /// Formats a span as `26 Nov 13:55–16:13`, with the year if it is not this year, and with the zone.
     pub(crate) fn span(self, now: Timestamp, from: Timestamp, to: Timestamp) -> String {
         let [now, from, to] = [now, from, to].map(|time| self.moment(time));
         let day = |at: NaiveDateTime| {
@@ -50,7 +50,7 @@ impl Zone {
         format!("{} {first}{end}", day(from))
     }
 
-    /// Returns how long ago a moment was, such as `3 h ago`; of one that is far, or is to come, the day.
+    /// Formats how long ago a time was, such as `3 h ago`. A distant or future time is shown as its day.
     pub(crate) fn age(self, now: Timestamp, time: Timestamp) -> String {
         const MINUTE: i64 = 60_000;
         const HOUR: i64 = 60 * MINUTE;
@@ -64,7 +64,7 @@ impl Zone {
         }
     }
 
-    /// Returns a moment on the clock of the zone.
+    /// Returns a time on the zone's clock.
     pub(crate) fn moment(self, time: Timestamp) -> NaiveDateTime {
         match self {
             Self::Utc => time.utc().naive_utc(),

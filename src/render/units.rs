@@ -1,11 +1,11 @@
-//! Quantities for people: exact where small, rounded where large.
+//! Quantities for people: exact if small, rounded if large.
 
-/// How many digits of an entry's id people are shown.
+/// Number of digits shown of an entry's id.
 pub(crate) const DIGITS: usize = 8;
 
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
-/// Returns a number of bytes as `512 B` or, cut to tenths of a decimal unit, `3.4 MB`.
+/// Formats a number of bytes as `512 B` or, rounded down to tenths of a decimal unit, `3.4 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     let mut scale = 1;
     let mut shown = format!("{bytes} B");
@@ -19,7 +19,7 @@ pub(crate) fn size(bytes: u64) -> String {
     shown
 }
 
-/// Returns in words how many tokens a compaction found and left.
+/// Describes the number of tokens before and after a compaction.
 pub(crate) fn compacted(tokens: (Option<u64>, Option<u64>)) -> Option<String> {
     match tokens {
         (Some(before), Some(after)) => {
@@ -31,7 +31,7 @@ pub(crate) fn compacted(tokens: (Option<u64>, Option<u64>)) -> Option<String> {
     }
 }
 
-/// Returns a compaction in a few words.
+/// Describes a compaction briefly.
 pub(crate) fn compaction(tokens: (Option<u64>, Option<u64>)) -> String {
     match tokens {
         (Some(before), Some(after)) => {
@@ -43,20 +43,20 @@ pub(crate) fn compaction(tokens: (Option<u64>, Option<u64>)) -> String {
     }
 }
 
-/// Returns a bar whose height is the share that a part has of a whole.
+/// Returns a bar whose height shows a part's share of a whole.
 pub(crate) fn bar(part: u64, whole: u64) -> char {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let eighths = (tenths(part, whole) * 8).div_ceil(1000).clamp(1, 8);
     usize::try_from(eighths - 1).ok().and_then(|at| BARS.get(at)).copied().unwrap_or('█')
 }
 
-/// Returns a part of a whole in tenths of a percent, cut.
+/// Returns a part of a whole in tenths of a percent, rounded down.
 pub(crate) fn tenths(part: u64, whole: u64) -> u64 {
     let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
     u64::try_from(tenths).unwrap_or(u64::MAX)
 }
 
-/// Returns a part of a whole as `12%`, or `<1%` if it is less but not nothing.
+/// Formats a part of a whole as `12%`, or as `<1%` if it is less but not zero.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     match tenths(part, whole) / 10 {
         0 if part > 0 => "<1%".to_owned(),
@@ -64,12 +64,12 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// Returns tenths of a percent as `12.3%`.
+/// Formats tenths of a percent as `12.3%`.
 pub(crate) fn percent(tenths: u64) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
-/// Returns a number with a comma before every three digits.
+/// Formats a number with a comma between groups of three digits.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
@@ -82,7 +82,7 @@ pub(crate) fn grouped(n: u64) -> String {
     shown
 }
 
-/// Returns a number in thousands or millions, such as `21k` or `1.2M`.
+/// Formats a number in thousands or millions, such as `21k` or `1.2M`.
 pub(crate) fn rounded(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),

@@ -1,11 +1,12 @@
-//! Windows: a bar of what fills the window of a model, and a table of its parts.
+//! Windows: a bar that shows what fills a model's window, and a table of its parts.
 //!
 //! ```text
 //! ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒█▓▓▓▓▓░░░░░░░······································
 //! ```
 //!
-//! Invariant: each part has a character of its own, so the bar is complete without colour.
-//! Invariant: the tokens of the parts add up to the size of the request, and with what is free to the window; so do percents.
+//! Invariant: no two parts share a character, so the bar is complete without colour.
+//! Invariant: no tokens are missing. The parts add up to the size of the request and, with the free part, to the window; so do
+//! the percentages.
 
 use std::io::{self, Write};
 
@@ -18,9 +19,9 @@ use super::style::{Label, Styles};
 use super::table::{Align, Cell, Table};
 use super::units::{grouped, percent, tenths};
 
-/// The most columns of a bar.
+/// Maximum width of the bar.
 const WIDEST: usize = 100;
-/// The columns of a bar where the width of a line is not known.
+/// The bar's width if the line's width is unknown.
 const USUAL: usize = 80;
 
 /// A part of a window.
@@ -32,7 +33,7 @@ struct Part {
     tokens: u64,
 }
 
-/// Writes the bar and its parts.
+/// Writes the bar and the table of its parts.
 pub(crate) fn write(
     out: &mut dyn Write,
     sent: &Sent<'_>,
@@ -70,7 +71,7 @@ pub(crate) fn write(
     table.write(out, styles, width)
 }
 
-/// Returns the parts of a window, in the order in which a request has them; what is free is the last one.
+/// Returns the parts of a window in the order of a request. The last one is the free part.
 fn parts(sent: &Sent<'_>) -> Vec<Part> {
     let part = |mark, label, name| Part { mark, label, name, messages: 0, tokens: 0 };
     let mut parts = vec![
@@ -104,7 +105,7 @@ fn kind(item: &Item) -> &'static str {
     }
 }
 
-/// Returns the words for what no message has.
+/// Names the tokens that belong to no message.
 pub(crate) fn unrecorded(sent: &Sent<'_>) -> &'static str {
     match sent.measured().word {
         Word::Reported | Word::Scaled => "system prompt, tools, unrecorded",

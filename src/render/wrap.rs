@@ -1,22 +1,22 @@
-//! Wrapping: a line of safe text as rows that fit, broken at words.
+//! Wrapping: breaks a line of safe text at words into rows that fit.
 //!
-//! Later rows stand beneath the words of the first one: behind its indentation and the mark of a list. A tab goes on to
-//! the next stop, so that the width of a row is known.
+//! Later rows are aligned with the text of the first one, after its indentation and list mark. Tabs are expanded to the next tab
+//! stop, so that a row's width is known.
 //!
-//! Invariant: no row is wider than its room, and the rows hold every character of the line but white space at breaks.
+//! Invariant: no row is wider than its room, and no character of the line is lost, except white space at breaks.
 
 use unicode_width::UnicodeWidthChar as _;
 
 use super::safe;
 
-/// The columns between two stops of a tab.
+/// The distance between tab stops.
 const TAB: usize = 4;
-/// How a command at the end of a line begins.
+/// The beginnings of a command at the end of a line.
 const COMMANDS: [&str; 2] = [": undertext ", ": ut "];
-/// However deep a line is indented, its rows have this much room.
+/// Minimum width of rows, however deep a line is indented.
 const LEAST: usize = 16;
 
-/// Returns a line as rows of at most `room` columns; without a room it is one row as it is.
+/// Wraps a line into rows of at most `room` columns. Without `room`, returns the line unchanged.
 pub(crate) fn wrap(line: &str, room: Option<usize>) -> Vec<String> {
     let Some(room) = room else { return vec![line.to_owned()] };
     let line = expand(line.trim_end());
@@ -36,8 +36,8 @@ pub(crate) fn wrap(line: &str, room: Option<usize>) -> Vec<String> {
     rows
 }
 
-/// Returns a text that begins after `lead` columns, with its lines broken at words where they do not fit. A command or a path at
-/// the end of a line is not broken, so that it can be copied.
+/// Wraps a text that begins after `lead` columns. A command or a path at the end of a line is not broken, so that it can be
+/// copied.
 pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
     let Some(room) = room else { return text.to_owned() };
     let mut rows = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
         }
         let command = COMMANDS.iter().find_map(|name| line.rfind(name)).map(|at| at + 2);
         let path = line.rfind(" ~/").or_else(|| line.rfind(" /")).map(|at| at + 1);
-        // The last one of several is no more than the others.
+        // The last of several paths is treated like the others.
         let is_alone = |at: &usize| {
             let (before, path) = line.split_at(*at);
             !path.contains(' ') && !before.ends_with(", ")
@@ -65,7 +65,7 @@ pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
     rows.join("\n")
 }
 
-/// Returns where a row ends: behind the last word that fits, or within a word that is wider than the row.
+/// Returns where a row ends: after the last word that fits, or within a word that is wider than the row.
 fn cut(text: &str, room: usize) -> usize {
     let mut columns = 0;
     let mut fits = 0;
@@ -73,7 +73,7 @@ fn cut(text: &str, room: usize) -> usize {
     let indent = text.len() - text.trim_start().len();
     for (at, c) in text.char_indices() {
         let width = width(c);
-        // Scripts without spaces break between any two characters.
+        // Scripts without spaces may break between any two characters.
         let parts = c == ' ' || before == Some(' ') || (width > 1 && before.is_some());
         if parts && at > indent {
             fits = at;
@@ -88,12 +88,12 @@ fn cut(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// Returns how many columns a character takes; a selector widens the one before it to an emoji.
+/// Returns the width of a character. The emoji selector widens the previous one.
 fn width(c: char) -> usize {
     if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
-/// Returns how wide the indentation of a line is, with the mark of a list.
+/// Returns the width of a line's indentation and list mark.
 fn hang(line: &str) -> usize {
     let words = line.trim_start_matches(' ');
     let indent = line.len() - words.len();
@@ -107,7 +107,7 @@ fn hang(line: &str) -> usize {
     }
 }
 
-/// Returns a line with spaces up to the next stop in place of each tab.
+/// Replaces each tab by spaces up to the next tab stop.
 fn expand(line: &str) -> String {
     let mut expanded = String::with_capacity(line.len());
     let mut columns = 0;
