@@ -1,18 +1,18 @@
-//! Matching: which rows a query finds, the best first.
+//! Matching: finds the rows that match a query, best first.
 //!
-//! Each word of the query must match one of the texts of a row, as a fuzzy finder matches: its characters in order, with
-//! gaps. The texts are matched one by one, so that the letters of a word never come from two of them.
+//! Each word of the query must match one of a row's texts as in a fuzzy finder: its characters in order, with gaps. Texts are
+//! matched separately, so that a word's letters never come from two of them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use frizbee::{CaseMatching, Config, Matcher, Scoring, SortStrategy};
 
-/// The least that each character of a word must score on average. One next to the one before it scores 12, and one that comes
-/// far after it a few points.
+/// Minimum average score per character of a word. A character right after the previous match scores 12, a distant one only a few
+/// points.
 const LEAST: u32 = 10;
 
-/// How much a text counts that is shown in the row, and one that only its preview shows.
+/// The weights of a text shown in the row and of a text shown only in the preview.
 const WEIGHTS: [u32; 2] = [4, 3];
 
 /// The searchable texts of all rows.
@@ -24,12 +24,12 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Adds a text that is shown in a row.
+    /// Adds a text that the row shows.
     pub(super) fn add(&mut self, row: usize, text: &str) {
         self.push(row, text, WEIGHTS[0]);
     }
 
-    /// Adds a text that only the preview of a row shows.
+    /// Adds a text that only the row's preview shows.
     pub(super) fn add_preview(&mut self, row: usize, text: &str) {
         self.push(row, text, WEIGHTS[1]);
     }
@@ -39,7 +39,7 @@ impl Texts {
         self.of.push((row, weight));
     }
 
-    /// Returns the rows that a query finds, of `rows` that there are: the best first, equal ones in their order.
+    /// Returns those of the `rows` that a query finds, best first. Equal ones keep their order.
     pub(super) fn find(&self, query: &str, rows: usize) -> Vec<usize> {
         let config = config();
         let mut scores: Vec<Option<u32>> = vec![Some(0); rows];
@@ -75,12 +75,12 @@ fn config() -> Config {
     }
 }
 
-/// Returns the least score with which a word of a query matches.
+/// Returns the minimum score for a word to match.
 fn least(word: &str) -> u32 {
     u32::try_from(word.chars().count()).unwrap_or(u32::MAX).saturating_mul(LEAST)
 }
 
-/// Returns the bytes of a text that the words of a query match.
+/// Returns the bytes of a text that the query's words match.
 pub(super) fn marks(query: &str, text: &str) -> BTreeSet<usize> {
     let config = config();
     let of_word = |word: &str| {

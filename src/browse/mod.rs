@@ -1,8 +1,8 @@
-//! Screens on a terminal that a person moves in. So far there is one: the picker, with which a session or a turn is chosen.
+//! Interactive screens. So far there is one: the picker, which chooses a session or a turn.
 //!
-//! Everything is drawn into a buffer; only [`screen`] touches the terminal.
+//! Everything is drawn into a buffer. Only [`screen`] touches the terminal.
 //!
-//! Invariant: nothing opens without a terminal, and a screen changes nothing: it answers what was picked.
+//! Invariant: no screen opens without a terminal, and no screen changes anything: it returns what was picked.
 
 mod matching;
 mod picker;

@@ -1,7 +1,7 @@
-//! The picker: a list that narrows while a person types, with a preview of the row under the cursor.
+//! The picker: a list that narrows as a person types, with a preview of the row under the cursor.
 //!
-//! It is pure. Keys come in as values, an [`Outcome`] comes out, and [`Picker::draw`] fills a buffer, so a larger screen can
-//! have it in a pane. It does not know what its rows are: a row is text, and a closure writes its preview when it is needed.
+//! The picker is pure: keys come in as values, an [`Outcome`] comes out, and [`Picker::draw`] fills a buffer, so a larger screen
+//! can embed it. It does not know what its rows mean: a row is text, and a closure creates its preview on demand.
 //!
 //! ```text
 //! 90 columns and more                   less
@@ -16,7 +16,7 @@
 //!                                        keys
 //! ```
 //!
-//! Invariant: every text goes through [`safe`] before it is drawn.
+//! Invariant: no text is drawn without going through [`safe`].
 
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -28,32 +28,32 @@ use crate::render::safe;
 use crate::render::style::{Label, Styles};
 use crate::render::wrap::wrap;
 
-/// From this width on, the preview is right of the list.
+/// From this width on, the preview is to the right of the list.
 const WIDE: u16 = 90;
-/// Below this height there is neither a preview nor a rule.
+/// Below this height, there is no preview and there are no rules.
 const TALL: u16 = 10;
-/// The least columns of a title. Where it would get fewer, the columns after it are left out.
+/// Minimum width of a title. If it would be narrower, columns after it are dropped.
 const TITLE: usize = 24;
-/// The most characters of a query.
+/// Maximum length of a query, in characters.
 const LONGEST: usize = 200;
-/// How many rows are found by their previews too.
+/// Number of rows that can also be found by their previews.
 const LEARNED: usize = 500;
 /// The spaces between two columns.
 const GAP: usize = 2;
 const KEYS: &str = "⏎ pick  ↑↓ move  ^u clear  esc cancel";
 
-/// A text with its label.
+/// A labelled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     label: Label,
     text: String,
 }
 
-/// What is shown of a row under the cursor: lines, each wrapped where it does not fit.
+/// The preview of a row: lines, each wrapped if it does not fit.
 pub(crate) type Preview = Vec<Piece>;
 
 impl Piece {
-    /// Returns a text from outside with its label.
+    /// Creates a piece from text from outside.
     pub(crate) fn new(label: Label, text: &str) -> Self {
         Self { label, text: safe::line(text).into_owned() }
     }
@@ -69,7 +69,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns a row whose title is searchable.
+    /// Creates a row whose title is searchable.
     pub(crate) fn new(title: &str) -> Self {
         let title = Piece::new(Label::Plain, title);
         let found_by = vec![title.text.clone()];
@@ -82,7 +82,7 @@ impl Row {
         self
     }
 
-    /// Adds a column after the title. Where there is little room, the last columns are left out.
+    /// Adds a column after the title. On a narrow screen, the last columns are dropped.
     pub(crate) fn after(mut self, label: Label, text: &str) -> Self {
         self.after.push(Piece::new(label, text));
         self
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// What a key came to.
+/// The outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The picker stays open.
@@ -112,25 +112,25 @@ pub(crate) struct Picker {
     rows: Vec<Row>,
     styles: Styles,
     texts: Texts,
-    /// The widths of the columns before and after the title; 0 for one that says nothing.
+    /// The widths of the columns before and after the title; 0 for a column that is equal in all rows.
     before: Vec<usize>,
     after: Vec<usize>,
     query: String,
     /// The rows that the query finds.
     found: Vec<usize>,
-    /// The place of the row under the cursor among them, and of the first one that is shown.
+    /// The positions among them of the row under the cursor and of the first visible row.
     cursor: usize,
     top: usize,
-    /// How many rows were shown last.
+    /// The number of rows shown last.
     page: usize,
-    /// The preview that was drawn last, after its row.
+    /// The last preview drawn, with its row.
     preview: Option<(usize, Preview)>,
-    /// How many rows are found by their previews.
+    /// The number of rows whose previews are searchable.
     learned: usize,
 }
 
 impl Picker {
-    /// Returns a picker of rows, the likeliest first, narrowed by a query if that finds any.
+    /// Creates a picker. Rows come likeliest first. The query narrows them if it finds any.
     pub(crate) fn new(prompt: &str, rows: Vec<Row>, query: &str, styles: Styles) -> Self {
         let mut texts = Texts::default();
         for (n, row) in rows.iter().enumerate() {
@@ -166,7 +166,7 @@ impl Picker {
         self.search();
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn on_key(&mut self, key: KeyEvent) -> Outcome {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let (last, page) = (self.found.len().saturating_sub(1), self.page);
@@ -212,7 +212,7 @@ impl Picker {
         (self.cursor, self.top) = (0, 0);
     }
 
-    /// Reads the preview of the next row, so that its words find the row. Returns true if there are more to read.
+    /// Reads the preview of the next row to make it searchable. Returns true if there are more to read.
     pub(crate) fn learn(&mut self, preview: &mut dyn FnMut(usize) -> Preview) -> bool {
         let all = self.rows.len().min(LEARNED);
         if self.learned < all {
@@ -224,7 +224,8 @@ impl Picker {
         self.learned < all
     }
 
-    /// Searches again with what was learned. The cursor stays on its row. Returns false without a query, where nothing changes.
+    /// Searches again, including what was learned. The cursor stays on its row. Returns false without a query, because then
+    /// nothing changes.
     pub(crate) fn refresh(&mut self) -> bool {
         if self.query.trim().is_empty() {
             return false;
@@ -236,7 +237,7 @@ impl Picker {
         true
     }
 
-    /// Draws the picker, and returns where the next letter appears.
+    /// Draws the picker, and returns the position of the text cursor.
     pub(crate) fn draw(
         &mut self,
         area: Rect,
@@ -285,7 +286,7 @@ impl Picker {
         self.put(buffer, right, Label::Dim, &count);
     }
 
-    /// Draws the end of the query that fits.
+    /// Draws as much of the query's end as fits.
     fn draw_query(&self, area: Rect, buffer: &mut Buffer) -> Position {
         const MARK: &str = " > ";
         let room = usize::from(area.width).saturating_sub(MARK.len() + 1);
@@ -303,7 +304,7 @@ impl Picker {
         if self.found.is_empty() {
             return self.put(buffer, area, Label::Dim, " Nothing matches");
         }
-        // The mark of the cursor is before a row, and a space after it.
+        // Each row begins with the cursor's mark and a space.
         let room = usize::from(area.width).saturating_sub(2);
         let sum = |widths: &[usize]| -> usize {
             widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum()
@@ -343,7 +344,7 @@ impl Picker {
         }
     }
 
-    /// Marks the letters of a title that the query matches.
+    /// Highlights the letters of a title that the query matches.
     fn mark(&self, buffer: &mut Buffer, area: Rect, title: &str) {
         let shown = safe::clip(title, usize::from(area.width));
         let marks = marks(&self.query, title);
@@ -384,7 +385,7 @@ impl Picker {
         self.put(buffer, area, Label::Dim, &"─".repeat(usize::from(area.width)));
     }
 
-    /// Writes a safe text into the first line of an area, as much of it as fits.
+    /// Writes as much of a safe text as fits into the first line of an area.
     fn put(&self, buffer: &mut Buffer, area: Rect, label: Label, text: &str) {
         if !area.is_empty() {
             let width = usize::from(area.width);
@@ -392,7 +393,7 @@ impl Picker {
         }
     }
 
-    /// Returns the style of a label, as its escape sequence has it.
+    /// Returns the style that equals a label's escape sequence.
     fn style(&self, label: Label) -> Style {
         const COLOURS: [Color; 8] = [
             Color::Black,
@@ -417,7 +418,7 @@ impl Picker {
     }
 }
 
-/// Returns the widths of columns: 0 for one that says the same in every row.
+/// Returns the widths of columns; 0 for a column that is equal in all rows.
 fn widths(rows: &[Row], column: impl Fn(&Row) -> &Vec<Piece>) -> Vec<usize> {
     let Some(first) = rows.first().map(&column) else { return Vec::new() };
     let width = |n: usize| {
@@ -428,7 +429,7 @@ fn widths(rows: &[Row], column: impl Fn(&Row) -> &Vec<Piece>) -> Vec<usize> {
     (0..first.len()).map(width).collect()
 }
 
-/// Returns a number of columns as a buffer counts them.
+/// Converts a number of columns to the buffer's type.
 fn columns(n: usize) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }

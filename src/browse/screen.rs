@@ -1,8 +1,8 @@
-//! The terminal while something is picked: the alternate screen on stderr, and keys one by one.
+//! The terminal during a pick: the alternate screen on stderr, and single keys from stdin.
 //!
-//! stdout stays free for data, so that a picker opens in `undertext log | less` too.
+//! stdout stays free for data, so a picker also opens in `undertext log | less`.
 //!
-//! Invariant: the terminal is as it was before, however the picking ends: by a choice, an error, a panic or a signal.
+//! Invariant: no pick leaves the terminal changed, whether it ends by a choice, an error, a panic or a signal.
 
 use std::io::{self, BufWriter};
 use std::panic;
@@ -30,25 +30,25 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::picker::{Outcome, Picker, Preview};
 
-/// The least screen on which a picker opens: columns and rows.
+/// Minimum size of a terminal for a picker: columns and rows.
 const LEAST: [u16; 2] = [40, 8];
-/// The signals that end a program and leave its terminal there.
+/// The signals that end a program without restoring its terminal.
 const SIGNALS: [i32; 3] = [SIGINT, SIGQUIT, SIGTERM];
-/// How long a key is waited for before signals are looked at.
+/// How long to wait for a key before checking for signals.
 const WAKE: Duration = Duration::from_millis(200);
-/// How often a list is shown that became longer by what was read meanwhile.
+/// How often to redraw a list that grows while previews are read.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Whether the screen is open.
+/// True while the screen is open.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether the terminal is large enough.
+/// Returns true if the terminal is large enough.
 pub(crate) fn has_room() -> bool {
     let [columns, rows] = LEAST;
     area().is_ok_and(|area| area.width >= columns && area.height >= rows)
 }
 
-/// Lets a person pick a row, and returns its number; nothing if they do not want to.
+/// Lets a person pick a row, and returns its number; `None` if the person cancels.
 pub(crate) fn pick(
     picker: &mut Picker,
     preview: &mut dyn FnMut(usize) -> Preview,
@@ -82,7 +82,7 @@ fn run(
             let cursor = picker.draw(area, frame.buffer_mut(), preview);
             frame.set_cursor_position(cursor);
         })?;
-        // While nothing is typed, previews are read, so that rows are found by what they say.
+        // While nothing is typed, read previews to make them searchable.
         let drawn = Instant::now();
         let mut is_typed = has_event(Duration::ZERO)?;
         while !is_typed {
@@ -98,7 +98,7 @@ fn run(
             }
             is_typed = has_event(if is_more { Duration::ZERO } else { WAKE })?;
         }
-        // All that was typed meanwhile is drawn at once.
+        // Handle all pending input before the next draw.
         while is_typed {
             match read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match picker.on_key(key) {
@@ -114,26 +114,25 @@ fn run(
     }
 }
 
-/// Waits for something to be typed. crossterm reads the end of a closed terminal for ever, so it is asked only where there is
-/// something to read.
+/// Waits for input. crossterm loops for ever on a closed terminal, so it is asked only if there is something to read.
 fn has_event(wait: Duration) -> io::Result<bool> {
     Ok(is_readable(wait)? && poll(Duration::ZERO)?)
 }
 
-/// Returns whether more was typed than was read last: crossterm may have read it already.
+/// Returns true if there is more input, which crossterm may have read already.
 fn has_more() -> io::Result<bool> {
     is_readable(Duration::ZERO)?;
     poll(Duration::ZERO)
 }
 
-/// Waits for something to read. It is an error if the terminal is not there any more.
+/// Waits for something to read. Fails if the terminal no longer exists.
 fn is_readable(wait: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
     match event::poll(&mut polled, Some(&wait)) {
         Ok(_) => {}
-        // Such as the signal of another size.
+        // For example by the signal of a resize.
         Err(Errno::INTR) => return Ok(false),
         Err(error) => return Err(error.into()),
     }
@@ -145,18 +144,17 @@ fn is_readable(wait: Duration) -> io::Result<bool> {
     Ok(found.contains(PollFlags::IN))
 }
 
-/// Returns the area of the terminal.
 fn area() -> io::Result<Rect> {
     let size = tcgetwinsize(io::stderr())?;
     Ok(Rect::new(0, 0, size.ws_col, size.ws_row))
 }
 
-/// The alternate screen, which is left when the value is dropped.
+/// The alternate screen, closed on drop.
 struct Screen;
 
 impl Screen {
     fn open() -> io::Result<Self> {
-        // A release aborts on a panic and drops nothing.
+        // A release build aborts on a panic, without running destructors.
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             close();
@@ -176,7 +174,7 @@ impl Drop for Screen {
     }
 }
 
-/// Leaves the screen, if it is open. A terminal that is not there any more shows nothing.
+/// Closes the screen, if it is open. Errors of a terminal that no longer exists are ignored.
 fn close() {
     if IS_OPEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stderr(), DisableBracketedPaste, LeaveAlternateScreen, Show);
@@ -184,11 +182,11 @@ fn close() {
     }
 }
 
-/// The signals that would end this program, kept back while the screen is open.
+/// The signals that would end this program, held back while the screen is open.
 struct Signals {
-    /// The one that came, or 0.
+    /// The signal that arrived, or 0.
     came: Arc<AtomicUsize>,
-    /// Whether they do again what they did before.
+    /// True once signals have their default effect again.
     is_over: Arc<AtomicBool>,
 }
 
@@ -206,7 +204,7 @@ impl Signals {
         self.came.load(Ordering::SeqCst) != 0
     }
 
-    /// Lets a signal that came end this program.
+    /// Ends the program with the signal that arrived, if any.
     fn end(&self) -> io::Result<()> {
         self.is_over.store(true, Ordering::SeqCst);
         match self.came.load(Ordering::SeqCst) {
