@@ -1,4 +1,4 @@
-//! The command line: `cli` asks and answers, `render` lays out what is shown, `browse` has the screens that one moves in.
+//! The command line: `cli` parses and runs commands, `render` formats output, `browse` has the interactive screens.
 
 #[cfg(feature = "browse")]
 mod browse;

@@ -1,5 +1,5 @@
-//! Every error, notice and reason of the library as a person reads it, with what it hints at: one snapshot next to that of
-//! the help. A variant without a line here does not compile.
+//! Tests the wording of every error, notice and reason of the library, with its hints, in one snapshot. A new variant without a
+//! sample here does not compile.
 
 use std::fmt::Write as _;
 use std::io;
@@ -25,7 +25,7 @@ use crate::trust::Strange;
 use crate::verbs::OpsError;
 use crate::wire::jsonl::ReadError;
 
-/// Writes each variant of an enum; one that is not listed is a `match` that is not exhaustive.
+/// Writes samples of each variant of an enum. A missing variant makes the `match` non-exhaustive.
 macro_rules! list {
     ($text:ident, $enum:ty, $say:expr, { $($variant:pat => [$($sample:expr),+ $(,)?]),+ $(,)? }) => {{
         fn check(value: &$enum) {
