@@ -1,6 +1,6 @@
-//! Figures of agents' sessions: taking them in, and what they then take up.
+//! Figures of agents' sessions: importing them, and the size of the resulting store.
 //!
-//! Sizes: 1 GB in 100 files is what a busy year leaves behind; 5,000 messages is a long session that is forked.
+//! Sizes: 1 GB in 100 files is a busy year of one person; 5,000 messages is a long session that is forked.
 
 use std::{
     fs::{self, File},
@@ -26,10 +26,10 @@ use crate::{
     timed, within_programs,
 };
 
-/// How many files the sessions of an import lie in.
+/// Number of files in an import.
 const FILES: u64 = 100;
 
-/// Runs a program over a store and returns how long that took and the most memory it had, in bytes.
+/// Runs a program over a store. Returns the elapsed time and the peak memory in bytes.
 fn run(program: &Path, store: &Path, args: &[&str], paths: &[&Path]) -> (Duration, u64) {
     let mut command = Command::new(program);
     command.args(["-q", "--store"]).arg(store).args(args).args(paths).stdout(Stdio::null());
@@ -38,7 +38,7 @@ fn run(program: &Path, store: &Path, args: &[&str], paths: &[&Path]) -> (Duratio
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let watch = std::thread::spawn(move || {
         let mut peak = 0;
-        // What is left of a process that has ended tells no sizes.
+        // The status of an ended process has no sizes.
         while let Some(now) = fs::read_to_string(&status).ok().as_deref().and_then(peak_of) {
             peak = peak.max(now);
             std::thread::sleep(Duration::from_millis(20));
@@ -50,13 +50,13 @@ fn run(program: &Path, store: &Path, args: &[&str], paths: &[&Path]) -> (Duratio
     (took, watch.join().unwrap())
 }
 
-/// Returns the most memory that a process had, as the system tells it.
+/// Returns the peak memory of a process, as the system reports it.
 fn peak_of(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// Makes the sessions of an import in a folder and returns their files and how many bytes they have.
+/// Creates the sessions of an import in a folder. Returns their files and their total size in bytes.
 pub(crate) fn sessions(arguments: &Arguments, folder: &Path) -> (Vec<PathBuf>, u64) {
     fs::create_dir(folder).unwrap();
     generator::write(&Sources::read(), folder, 1, FILES, arguments.megabytes * 1_000_000)
@@ -132,7 +132,7 @@ pub(crate) fn import(arguments: &Arguments) {
     println!("import store     {:.1}% of the raw bytes", percent(size_of(&store), size));
 }
 
-/// Writes the lines of files as `git fast-import` reads blobs.
+/// Writes the lines of files as blobs for `git fast-import`.
 fn blobs(files: &[PathBuf], to: &Path) {
     let mut stream = BufWriter::new(File::create(to).unwrap());
     for file in files {
@@ -145,7 +145,7 @@ fn blobs(files: &[PathBuf], to: &Path) {
     stream.flush().unwrap();
 }
 
-/// Returns what a folder's files take up.
+/// Returns the total size of a folder's files.
 fn size_of(folder: &Path) -> u64 {
     let children = fs::read_dir(folder).unwrap().map(|child| child.unwrap());
     children
@@ -156,7 +156,7 @@ fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Has each program take sessions into a store of its own.
+/// Lets each program import sessions into its own store.
 fn imported(sessions: &Path) -> PerProgram<'_, PathBuf> {
     PerProgram::new(|program, store| {
         run(program, store, &["import"], &[sessions]);
@@ -175,7 +175,7 @@ pub(crate) fn unchanged(arguments: &Arguments) {
     });
 }
 
-/// A burst: each of many sessions of Claude Code grows by a record, and one import takes all of them in.
+/// A burst: each of many Claude Code sessions grows by one record, and one import picks up all of them.
 pub(crate) fn burst(arguments: &Arguments) {
     const BEGUN: usize = 10;
     const ROUNDS: usize = 11;
@@ -222,7 +222,7 @@ pub(crate) fn burst(arguments: &Arguments) {
     compare("burst", 4.0, ROUNDS, ("import", ours), ("append + fdatasync", yardstick));
 }
 
-/// Returns the middle one of so many times.
+/// Returns the median of `rounds` runs, after one run to warm up.
 fn median(rounds: usize, mut work: impl FnMut() -> Duration) -> Duration {
     work();
     let mut times: Vec<Duration> = (0..rounds).map(|_| work()).collect();
@@ -293,7 +293,7 @@ pub(crate) fn forks(_: &Arguments) {
     );
 }
 
-/// Returns what a store takes up without what it would use again.
+/// Returns the size of a store without its free space.
 fn stored(store: &Path) -> u64 {
     let archive = Archive::open(store, Access::Read, Box::new(Machine)).unwrap();
     archive.store().sizes().unwrap().stored

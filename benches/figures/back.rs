@@ -1,4 +1,4 @@
-//! Figures of going back and forth in an agent's own session, which is attached: a long one against a short one that ends alike.
+//! Figures of going back and forth in an agent's own attached session: a long one against a short one with the same end.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use crate::{Arguments, compare, folder, own, plain::Agent, timed};
 
 const SHORT: usize = 1_000;
 const LONG: usize = 1_000_000;
-/// How many records stand behind the compaction.
+/// Number of records after the compaction.
 const BEHIND: usize = 400;
 
-/// A home in which an agent keeps one session, taken in.
+/// A home folder in which an agent has one session, already imported.
 struct Home(PathBuf);
 
 impl Home {
@@ -46,7 +46,7 @@ impl Home {
     }
 }
 
-/// Makes the index of a Codex that has listed all of its only thread.
+/// Creates the index of a Codex that has listed its only thread completely.
 fn index(codex: &Path, sessions: &Path, thread: &str) {
     let file = fs::read_dir(sessions).unwrap().next().unwrap().unwrap();
     let open = |name: &str, table: &str| {
@@ -67,7 +67,7 @@ fn index(codex: &Path, sessions: &Path, thread: &str) {
         .unwrap();
 }
 
-/// What is done before a command and behind it.
+/// What runs before a command and after it.
 type Around<'a> = [&'a dyn Fn(&Home); 2];
 
 /// `revert`, `undo`, `redo`, `switch`, `append` and `truncate --dry-run` on 1,000,000 entries against 1,000.
@@ -96,7 +96,7 @@ pub(crate) fn back(_: &Arguments) {
         let back: &dyn Fn(&Home) = &|home| {
             home.run(&["switch", "main", "-s", &session]);
         };
-        // What a command needs before it, and what brings the session back to where it was.
+        // Per command: the step it needs before it, and the step that brings the session back.
         let commands: [(&str, &[&str], Around<'_>); 6] = [
             ("revert", &revert, [nothing, undo]),
             ("undo", &["undo", &session], [reverted, nothing]),

@@ -1,5 +1,5 @@
-//! What a stranger waits for: a cold build, as `cargo run` makes one, and then `cargo test`. The processor time of all that
-//! cargo runs is printed too, because it hardly depends on what else the machine does.
+//! How long a newcomer waits: a cold build, as by `cargo run`, then `cargo test`. The CPU time of all of cargo's processes is
+//! printed too, because it hardly depends on the machine's other load.
 
 use std::{
     path::Path,
@@ -17,7 +17,7 @@ pub(crate) fn build(_: &Arguments) {
     cargo(target.path(), "test", 480);
 }
 
-/// Runs cargo and prints how long it took, by the clock and in all its processes.
+/// Runs cargo, and prints the elapsed time and the CPU time of all its processes.
 fn cargo(target: &Path, name: &str, limit: u64) {
     let mut command = Command::new("cargo");
     command.args([name, "--quiet", "--locked", "--offline", "--target-dir"]).arg(target);
@@ -29,10 +29,10 @@ fn cargo(target: &Path, name: &str, limit: u64) {
     println!("{name:<16} {took} s (limit {limit} on two cores), {used} s of processors{failed}");
 }
 
-/// Returns the processor time of all processes that have ended below this one.
+/// Returns the CPU time of all ended child processes.
 pub(crate) fn used() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The name of the program, in brackets, may hold anything; hundredths of a second are the 16th and the 17th field.
+    // The program's name, in brackets, may contain anything. The times, in hundredths of a second, are fields 16 and 17.
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     let ticks = fields.split(' ').skip(13).take(2).map(|ticks| ticks.parse::<u64>().unwrap());
     Duration::from_millis(ticks.sum::<u64>() * 10)

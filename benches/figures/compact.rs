@@ -1,6 +1,6 @@
 //! Figures of compactions and turns.
 //!
-//! Sizes: 5,000 messages are a week of an agent's work in one session; 1,000 messages fill a large window.
+//! Sizes: 5,000 messages is a week of an agent's work in one session; 1,000 messages fill a large window.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn clock() -> Timestamp {
     Timestamp(0)
 }
 
-/// 5,000 messages of 1 KB are compacted by the extract, as a program of its own, and brought back.
+/// The extract compacts 5,000 messages of 1 KB in a process of its own, and `undo` reverts that.
 pub(crate) fn extract(_: &Arguments) {
     let mut talks = talks(5_000, 1_000);
     within_programs("compact", Duration::from_millis(500), 9, |program| {
@@ -59,7 +59,7 @@ pub(crate) fn extract(_: &Arguments) {
     });
 }
 
-/// A model that answers at once with the same words.
+/// A model that immediately gives the same answer.
 struct Ready;
 
 impl ChatModel for Ready {
@@ -72,7 +72,7 @@ impl ChatModel for Ready {
     }
 }
 
-/// What a compaction of 5,000 messages takes beside its summary: the plan, the records, the check and the commit.
+/// The cost of compacting 5,000 messages apart from the summary: the plan, the records, the check and the commit.
 pub(crate) fn store(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());
@@ -80,7 +80,7 @@ pub(crate) fn store(_: &Arguments) {
     let asked = asked();
     let wanted = Compacting::of(&asked, &clock);
     within("compact-store", Duration::from_millis(50), 9, || {
-        // The time between the end of the summary and the end of all.
+        // The time from the end of the summary to the end of the command.
         let ended = std::cell::Cell::new(None);
         let mut emit = |event: &Event| {
             if matches!(event, Event::CompactionEnd { .. }) {
@@ -94,7 +94,7 @@ pub(crate) fn store(_: &Arguments) {
     });
 }
 
-/// The check of what a summary of 5,000 messages lost, where each names a path, a command, a number and a function.
+/// Checks what a summary of 5,000 messages lost. Each message names a path, a command, a number and a function.
 pub(crate) fn check(_: &Arguments) {
     let message = |n: usize| {
         let said = format!("{} see /w/src/part_{n}.rs:{n}, run_{n}() and port {n}", text(n, 900));
@@ -118,7 +118,7 @@ pub(crate) fn check(_: &Arguments) {
     });
 }
 
-/// A turn on a context of 1,000 messages with a model that answers at once.
+/// A turn in a context of 1,000 messages, with a model that answers immediately.
 pub(crate) fn turn(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());

@@ -1,6 +1,6 @@
 //! Figures of what a model sees.
 //!
-//! Sizes: 5,000 messages are more than any window holds; 100 MB are all that an agent said in months.
+//! Sizes: 5,000 messages are more than any window holds; 100 MB is all the text of an agent in months.
 
 use std::{process::Stdio, time::Duration};
 
@@ -17,7 +17,7 @@ use undertext::{
 
 use crate::{Arguments, begin, compare, folder, open, talks, text, timed, within, within_programs};
 
-/// Messages of turns with two calls each, of which some results are missing, double or late.
+/// Messages of turns with two calls each. Some results are missing, duplicated or late.
 fn items(messages: usize) -> Vec<Item> {
     let call =
         |id: String| Block::Call { id, name: "read".into(), input: "{}".into(), signature: None };
@@ -49,7 +49,7 @@ fn items(messages: usize) -> Vec<Item> {
     items
 }
 
-/// 5,000 messages are more than any window holds.
+/// Repairs the pairs of 5,000 messages, more than any window holds.
 pub(crate) fn pairs(_: &Arguments) {
     let items = items(5_000);
     within("pairs", Duration::from_millis(5), 15, || {
@@ -61,7 +61,7 @@ pub(crate) fn pairs(_: &Arguments) {
     });
 }
 
-/// 1,000 messages of 1 KB from the store, as a program of its own.
+/// Reads 1,000 messages of 1 KB from the store, in a process of its own.
 pub(crate) fn context(_: &Arguments) {
     let mut talks = talks(1_000, 1_000);
     within_programs("context", Duration::from_millis(30), 15, |program| {
@@ -71,10 +71,10 @@ pub(crate) fn context(_: &Arguments) {
     });
 }
 
-/// How much text is counted.
+/// Number of bytes of text to count.
 const COUNTED: usize = 100_000_000;
 
-/// 100 MB in messages of 20 KB: the crate's own speed on as many threads as there are cores, and ours.
+/// Counts 100 MB in messages of 20 KB: our counting against the crate's own, on as many threads as there are cores.
 pub(crate) fn tokens(_: &Arguments) {
     let texts: Vec<String> = (0..COUNTED / 20_000).map(|n| text(n, 20_000)).collect();
     let messages: Vec<Message> = texts
@@ -105,7 +105,7 @@ pub(crate) fn tokens(_: &Arguments) {
     );
 }
 
-/// The same text in the store, counted before: its counts are read.
+/// Counts the same text in the store a second time: the stored counts are read.
 pub(crate) fn tokens_again(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());

@@ -1,4 +1,4 @@
-//! Truncation and its audit.
+//! Figures of truncation and its audit.
 
 use std::{
     fs,
@@ -15,29 +15,29 @@ use crate::{
     within_programs,
 };
 
-/// How many messages a session has that is truncated, and every how manyeth is a result that is too long.
+/// The number of messages in a session to truncate. One in EVERY of them is a result that is too long.
 const MESSAGES: usize = 5_000;
 const EVERY: usize = 100;
-/// How long such a result is, and any other message: 25 MB in all.
+/// The length of such a result and of any other message: 25 MB in total.
 const LONG: usize = 350_000;
 const SHORT: usize = 1_500;
 
-/// How many results an audited session has that were cut.
+/// The number of cut results in an audited session.
 const CUT: usize = 10_000;
 
-/// Returns the native record of a call of a tool.
+/// Returns the native record of a tool call.
 fn call(id: &str, name: &str) -> Value {
     let message = json!({ "role": "assistant", "content": "" });
     json!({ "type": "tool_use", "message": message, "tool": { "id": id, "name": name, "input": {} } })
 }
 
-/// Returns the native record of what a tool answered.
+/// Returns the native record of a tool's result.
 fn result(id: &str, output: &str) -> Value {
     let message = json!({ "role": "system", "content": "" });
     json!({ "type": "tool_result", "message": message, "toolResult": { "id": id, "output": output } })
 }
 
-/// Has a program make a session of calls and results, some of which are long.
+/// Lets a program create a session of calls and results. Some results are long.
 fn filled(program: &Path, store: &Path) -> Made {
     let said = |n: usize| match n % 4 {
         0 => record("user", &text(n, SHORT)),
@@ -55,14 +55,14 @@ fn filled(program: &Path, store: &Path) -> Made {
     made
 }
 
-/// Returns the same session in a copy of its store, in place of an older copy.
+/// Returns the same session in a fresh copy of its store.
 fn copied(made: &Made, to: &Path) -> Made {
     let _ = fs::remove_dir_all(to);
     assert!(Command::new("cp").arg("-a").args([&made.store, to]).status().unwrap().success());
     Made { store: to.to_owned(), ..made.clone() }
 }
 
-/// 50 long results of 5,000 messages are cut, by one process; the yardstick writes and syncs a file as long as the session's.
+/// One process cuts 50 long results among 5,000 messages. The yardstick writes and syncs a file of the session's size.
 pub(crate) fn truncate(_: &Arguments) {
     let folder = folder();
     let (copy, other) = (folder.path().join("copy"), folder.path().join("other"));
@@ -96,7 +96,7 @@ pub(crate) fn truncate(_: &Arguments) {
     );
 }
 
-/// Has a program make a session of results, each of which is cut as it comes.
+/// Lets a program create a session of results that are each cut on arrival.
 fn cut(program: &Path, store: &Path) -> Made {
     let pair = |n: usize| {
         let id = format!("c{n}");
@@ -107,12 +107,12 @@ fn cut(program: &Path, store: &Path) -> Made {
         made.append(&["--max-chars", "2000"], (from..from + 1_000).flat_map(pair));
     }
     let told = made.command(&["audit", "--json"]).stdout(Stdio::piped()).output().unwrap().stdout;
-    // The total follows.
+    // The last line is the total.
     assert_eq!(told.split_inclusive(|&byte| byte == b'\n').count(), CUT + 1);
     made
 }
 
-/// 10,000 results that were cut are listed by one process.
+/// One process lists 10,000 cut results.
 pub(crate) fn audit(_: &Arguments) {
     let mut stores = PerProgram::new(cut);
     within_programs("audit", Duration::from_millis(100), 9, |program| {

@@ -1,10 +1,10 @@
-//! Figures of finding a session again: which one `search` names first, and its processor time next to that of `rg`.
+//! Figures of finding a session again: which one `search` lists first, and its CPU time against that of `rg`.
 //!
-//! Each line of `queries.tsv` has a kind, a query, and the files of the corpus whose sessions answer it. The kinds: `terms`
-//! are words of the session, `other` says in other words what it is about, `phrase` is close to what somebody said, `error`
-//! comes from what a tool answered.
+//! Each line of `queries.tsv` has a kind, a query, and the files of the corpus whose sessions answer it. The kinds are `terms`
+//! (words of the session), `other` (its topic in other words), `phrase` (close to what somebody said) and `error` (from a tool's
+//! output).
 //!
-//! Invariant: the program runs in an empty home, where it finds no sessions but those of the corpus.
+//! Invariant: the program never sees sessions outside the corpus, because it runs in an empty home folder.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use crate::{
     search::{COMMON, RARE},
 };
 
-/// How many processes are measured together: the system counts their time in hundredths of a second.
+/// Number of processes measured together, because the system counts CPU time in hundredths of a second.
 const PROCESSES: u32 = 20;
 
-/// Counts queries, and what their answers named.
+/// Counts queries by the rank of the right answer.
 #[derive(Default)]
 struct Tally {
     queries: usize,
@@ -52,7 +52,7 @@ fn program(home: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Returns the sessions that JSON lines of this type name, each once, in order.
+/// Returns the sessions in JSON lines of this type, each once, in order.
 fn sessions(json: &[u8], line_type: &str) -> Vec<String> {
     let mut sessions = Vec::new();
     for line in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
@@ -63,7 +63,7 @@ fn sessions(json: &[u8], line_type: &str) -> Vec<String> {
     sessions
 }
 
-/// Asks `search` for real sessions, and counts how often it names the one that was meant.
+/// Searches for real sessions, and counts how often `search` lists the right one.
 pub(crate) fn finding(_: &Arguments) {
     let Some(corpus) = corpus().map(|corpus| corpus.canonicalize().unwrap()) else { return };
     let home = folder();
@@ -105,7 +105,7 @@ pub(crate) fn finding(_: &Arguments) {
     }
 }
 
-/// Returns the processor time of one run of a command.
+/// Returns the CPU time of one run of a command.
 fn processor_time(command: &mut Command) -> Duration {
     let before = build::used();
     for _ in 0..PROCESSES {

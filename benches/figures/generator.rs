@@ -1,11 +1,11 @@
-//! Sessions as Claude Code writes them, made from a seed and from real source text.
+//! Generates sessions in the format of Claude Code from a seed and real source text.
 //!
-//! The text is that of the crates that this package is built from. What repeats is calibrated on 25 MB of real sessions:
-//! there a line has 4.2 KB in the mean and 1.1 KB in the median, 76% of the bytes stand in strings of 256 bytes or more,
-//! and of all bytes 8% repeat a string of the same line, 18% one of the same file, 2% one of another file.
-//! [`Repeats`] measures the same of what was made.
+//! The text comes from the crates that this package is built from. Repetition is calibrated on 25 MB of real sessions: a line there
+//! has a mean of 4.2 KB and a median of 1.1 KB; 76% of the bytes are in strings of 256 bytes or more; 8% of all bytes repeat a
+//! string of the same line, 18% one of the same file, 2% one of another file. [`Repeats`] measures these shares in the generated
+//! sessions.
 //!
-//! Invariant: the same seed, size and sources give the same bytes.
+//! Invariant: the output depends on nothing but the seed, the size and the sources.
 
 use std::{
     collections::BTreeSet,
@@ -18,10 +18,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// How many bytes of source text are enough.
+/// Maximum amount of source text, in bytes.
 const ENOUGH: usize = 64 << 20;
 
-/// A generator of numbers: splitmix64.
+/// A pseudorandom number generator: splitmix64.
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -37,17 +37,17 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below a bound.
+    /// Returns a number below a bound.
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap()
     }
 
-    /// Whether something of so many in a hundred happens.
+    /// Returns true with a probability of `percent` in a hundred.
     fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// A number of `least` and more, mostly of that magnitude and seldom many times more.
+    /// Returns a number of at least `least`: mostly of that magnitude, rarely many times larger.
     fn long_tailed(&mut self, least: usize, most: usize) -> usize {
         let mut n = least + self.below(least);
         while n < most && self.percent(45) {
@@ -63,7 +63,7 @@ impl Chance {
         format!("{time:08x}-{high:04x}-4{version:03x}-{variant:04x}-{:012x}", b & 0xffff_ffff_ffff)
     }
 
-    /// Letters and digits that say nothing.
+    /// Returns random letters and digits.
     fn noise(&mut self, length: usize) -> String {
         const LETTERS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -71,7 +71,7 @@ impl Chance {
     }
 }
 
-/// Real text to make sessions from.
+/// Real text for generated sessions.
 pub(crate) struct Sources {
     code: Vec<(String, String)>,
     words: Vec<String>,
@@ -113,7 +113,7 @@ impl Sources {
                     .words
                     .extend(text.split("\n\n").filter(|part| part.len() > 80).map(str::to_owned));
             }
-            // A session works on files that a person can read, so that large ones are cut into such.
+            // Sessions work on files of a readable size, so large ones are split.
             let mut rest = text.as_str();
             while !rest.is_empty() {
                 let cut = rest.char_indices().map(|(at, _)| at).find(|&at| at >= 60_000);
@@ -128,7 +128,7 @@ impl Sources {
         sources
     }
 
-    /// Prose of about so many bytes.
+    /// Returns prose of about `length` bytes.
     fn prose(&self, chance: &mut Chance, length: usize) -> String {
         let mut text = String::new();
         while text.len() < length {
@@ -148,7 +148,7 @@ struct Work {
     lines: Vec<String>,
 }
 
-/// One session while it is written.
+/// The state of writing a session.
 struct Writing<'a> {
     sources: &'a Sources,
     chance: Chance,
@@ -160,7 +160,7 @@ struct Writing<'a> {
     works: Vec<Work>,
 }
 
-/// Writes session files of so many bytes in all into a folder and returns their paths and how many bytes they have.
+/// Writes session files of `bytes` bytes in total into a folder. Returns their paths and their actual size.
 pub(crate) fn write(
     sources: &Sources,
     folder: &Path,
@@ -182,7 +182,7 @@ pub(crate) fn write(
     (paths, total)
 }
 
-/// Writes one session until it is done, as its bytes and its records tell, and returns how many bytes it has.
+/// Writes a session until `done` returns true for its bytes and records. Returns its size in bytes.
 pub(crate) fn session_file(
     sources: &Sources,
     chance: Chance,
@@ -225,7 +225,7 @@ impl Writing<'_> {
         format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{millis:03}Z", second % 60)
     }
 
-    /// Writes a record of the conversation: what all share, and what this one has.
+    /// Writes a record of the conversation: the common fields and its own.
     fn record(&mut self, kind: &str, own: Value) {
         let uuid = self.chance.uuid();
         let timestamp = self.now();
@@ -276,7 +276,7 @@ impl Writing<'_> {
         self.record("progress", json!({"data": data, "parentToolUseID": call, "toolUseID": call}));
     }
 
-    /// Returns the number of a file to work on: mostly one that the session knows.
+    /// Returns the index of a file to work on, mostly one that the session already knows.
     fn work(&mut self) -> usize {
         if self.works.is_empty() || self.works.len() < 40 && self.chance.percent(35) {
             let (path, text) = &self.sources.code[self.chance.below(self.sources.code.len())];
@@ -284,12 +284,12 @@ impl Writing<'_> {
             self.works.push(Work { path: path.clone(), lines });
             return self.works.len() - 1;
         }
-        // The last ones are in work; older ones are seldom touched again.
+        // Recent files are in use; older ones are rarely touched again.
         let back = self.chance.below(6).min(self.works.len() - 1);
         self.works.len() - 1 - back
     }
 
-    /// Writes a turn: what the user says, and what the assistant does about it. Returns how many records that took.
+    /// Writes a turn: the user's prompt and the assistant's work. Returns its number of records.
     fn turn(&mut self) -> u64 {
         let mut records = 1;
         let length = if self.chance.percent(4) { 6000 } else { 40 };
@@ -316,7 +316,7 @@ impl Writing<'_> {
         records + 2
     }
 
-    /// Writes one message of the assistant with a call and its result.
+    /// Writes one message of the assistant, with a call and its result.
     fn step(&mut self) -> u64 {
         let mut records = 2;
         let id = format!("msg_01{}", self.chance.noise(22));
@@ -382,7 +382,7 @@ impl Writing<'_> {
             records += self.hook(&call);
             let patch = json!([{"oldStart": at + 1, "oldLines": end - at, "newStart": at + 1, "newLines": end - at, "lines": [format!("-{old}"), format!("+{new}")]}]);
             let result = json!({"filePath": path, "oldString": old, "newString": new, "originalFile": original, "structuredPatch": patch, "userModified": false, "replaceAll": false});
-            // A result often holds the file as an earlier one did, because edits in between failed or were undone.
+            // Often the file stays as it was, as after an edit that failed or was undone, so that results repeat earlier ones.
             if self.chance.percent(35) {
                 self.works[work].lines.splice(at..end, new.lines().map(str::to_owned));
             }
@@ -411,7 +411,7 @@ impl Writing<'_> {
         happens.into()
     }
 
-    /// Writes the work of a sub-agent: records of its progress, some of which hold all of its last messages again.
+    /// Writes a sub-agent's work: its progress records. Some of them repeat all of its last messages.
     fn agent(&mut self, id: &str, call: &str) -> u64 {
         let length = self.chance.long_tailed(400, 5000);
         let prompt = self.sources.prose(&mut self.chance, length);
@@ -439,7 +439,7 @@ impl Writing<'_> {
     }
 }
 
-/// What repeats in session files.
+/// How much of session files is repeated.
 #[derive(Default)]
 pub(crate) struct Repeats {
     pub(crate) bytes: u64,

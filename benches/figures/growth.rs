@@ -1,8 +1,8 @@
-//! Figures of what must not grow with what lies beside it, each as a process: a command on much against the same on little.
+//! Figures of costs that must not grow with unrelated data. Each compares a process on much data with one on little.
 //!
-//! Sizes: 10,000 sessions are what several agents leave behind in some years, 100,000 more than anyone has; 100,000 entries
-//! are the longest session that was seen, 1,000,000 what no agent has written yet; no agent bends a session into a bad shape
-//! or nests 1,000,000 deep.
+//! Sizes: 10,000 sessions come from several agents over some years, 100,000 is more than anyone has; 100,000 entries is the
+//! longest session seen, 1,000,000 is more than any agent has written. No agent writes sessions of the bad shapes tested here, or
+//! nests 1,000,000 levels deep.
 
 use std::{
     fs,
@@ -23,13 +23,13 @@ const MANY_SESSIONS: usize = 100_000;
 const FEW_ENTRIES: usize = 1_000;
 const MANY_ENTRIES: usize = 100_000;
 const MOST_ENTRIES: usize = 1_000_000;
-/// How many records a session begins with, before it grows.
+/// Number of records that a session begins with.
 const BEGUN: usize = 10;
-/// How many times a session grows by a record: as an agent that is watched for some weeks has it.
+/// Number of times a session grows by one record, as for an agent that is watched for some weeks.
 const STEPS: usize = 3_000;
 const DEPTH: usize = 1_000_000;
 
-/// Runs a program over a store and returns how long that took; what takes too long is ended.
+/// Runs a program over a store, and returns the elapsed time. A run that takes too long is killed.
 pub(crate) fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     let mut command = Command::new("timeout");
     command.arg(LONG.as_secs().to_string()).arg(program).args(["-q", "--store"]).arg(store);
@@ -40,12 +40,12 @@ pub(crate) fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     took
 }
 
-/// Has each program take sessions into a store of its own; they are written to a folder first.
+/// Lets each program import sessions into its own store. `write` first writes them to a folder.
 fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
     taken_in_steps(1, move |sessions, _| write(sessions))
 }
 
-/// The same in steps, before each of which the sessions are written again.
+/// Imports in steps. The sessions are written again before each one.
 fn taken_in_steps<'a>(steps: usize, write: impl Fn(&Path, usize) + 'a) -> PerProgram<'a, PathBuf> {
     PerProgram::new(move |program, folder| {
         let (sessions, store) = (folder.join("sessions"), folder.join("store"));
@@ -60,7 +60,7 @@ fn taken_in_steps<'a>(steps: usize, write: impl Fn(&Path, usize) + 'a) -> PerPro
     })
 }
 
-/// Returns stores that hold this number of Claude Code's sessions each.
+/// Creates stores with this number of Claude Code sessions each.
 pub(crate) fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
     taken_in(move |sessions| {
         for seed in 0..count as u64 {
@@ -70,8 +70,8 @@ pub(crate) fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
     })
 }
 
-/// Commands that look at few of many sessions of Claude Code, and what a shell is offered for a word as it is pressed on,
-/// against the same among few.
+/// Commands that look at a few of many Claude Code sessions, and shell completion of a word, against the same commands among few
+/// sessions.
 pub(crate) fn lists(_: &Arguments) {
     let (mut few, mut many) = (of_sessions(FEW_SESSIONS), of_sessions(MANY_SESSIONS));
     let (session, _) = Agent::Claude.records(7, 0);
@@ -112,8 +112,8 @@ pub(crate) fn lists(_: &Arguments) {
     }
 }
 
-/// What looking for new session files adds to a list, in the homes of agents that keep many: against the same without the look,
-/// or against the baseline.
+/// The cost that looking for new session files adds to a list, in homes with many sessions: against a list without the look, or
+/// against the baseline.
 pub(crate) fn fresh(_: &Arguments) {
     const ROUNDS: usize = 51;
     for (count, folders, most) in [(1_000, 20, 3), (10_000, 200, 25)] {
@@ -126,7 +126,7 @@ pub(crate) fn fresh(_: &Arguments) {
             }
             home
         };
-        // A program does not open the store of a newer one.
+        // An older program does not open the store of a newer one.
         let [own_home, other_home] = [Some(home()), baseline().map(|_| home())];
         let list = |program: &Path, args: &[&str]| {
             let is_own = program == own();
@@ -160,7 +160,7 @@ pub(crate) fn fresh(_: &Arguments) {
     }
 }
 
-/// A command on the only session of a store, which is long, against the same on a short one.
+/// A command on a store's only session, a long one, against a short one.
 fn of_lengths(name: &str, args: &[&str]) {
     for agent in Agent::ALL {
         let stores = |count: usize| {
@@ -190,10 +190,10 @@ pub(crate) fn status(_: &Arguments) {
     of_lengths("status", &["status"]);
 }
 
-/// Bends the records of a session, given the fields that name a record and the one that it follows.
+/// Bends the records of a session, given the names of the id and parent fields.
 type Bend = fn(&mut [Value], [&str; 2]);
 
-/// Shapes that no agent writes, and that a file can have.
+/// Shapes that no agent writes but a file can have.
 const SHAPES: [(&str, Bend); 4] = [
     ("late", |records, _| records.reverse()),
     ("wide", |records, [name, parent]| {
@@ -211,7 +211,7 @@ const SHAPES: [(&str, Bend); 4] = [
     }),
 ];
 
-/// Commands on a session in a bad shape, against the same on its records as they came.
+/// Commands on a session in a bad shape, against its records in their original order.
 pub(crate) fn shapes(_: &Arguments) {
     for agent in [Agent::Claude, Agent::Pi] {
         let (session, records) = agent.records(1, MANY_ENTRIES);
@@ -236,7 +236,7 @@ pub(crate) fn shapes(_: &Arguments) {
     }
 }
 
-/// Compares commands on an agent's session in one store with the same in another.
+/// Compares commands on an agent's session between two stores.
 fn each_command(
     row: &str,
     agent: Agent,
@@ -257,7 +257,7 @@ fn each_command(
     }
 }
 
-/// Commands on a session of 1,000,000 entries against the same on one of 1,000 that ends alike, behind a compaction.
+/// Commands on a session of 1,000,000 entries, against one of 1,000 with the same end after a compaction.
 pub(crate) fn long(_: &Arguments) {
     const BEHIND: usize = 20;
     let commands: [(&str, &[&str]); 7] = [
@@ -277,7 +277,7 @@ pub(crate) fn long(_: &Arguments) {
     }
 }
 
-/// Commands on a session that grew by a record at a time, against the same on one that came at once.
+/// Commands on a session that grew one record at a time, against one imported at once.
 pub(crate) fn steps(_: &Arguments) {
     let commands: [(&str, &[&str]); 5] = [
         ("log-1", &["log", "-n", "1"]),
@@ -297,7 +297,7 @@ pub(crate) fn steps(_: &Arguments) {
     }
 }
 
-/// Commands on a session of 100,000 entries against what a person would use instead on its file.
+/// Commands on a session of 100,000 entries, against the usual tools on its file.
 pub(crate) fn peers(_: &Arguments) {
     let agent = Agent::Claude;
     let (session, records) = agent.records(1, MANY_ENTRIES);
@@ -326,7 +326,7 @@ pub(crate) fn peers(_: &Arguments) {
     }
 }
 
-/// Truncates a session whose result repeats itself for the agent, nested deep, against one of as many bytes that is flat.
+/// Truncates a session with a deeply nested result, against a flat result of the same size.
 pub(crate) fn deep(_: &Arguments) {
     let folder = folder();
     let flat = format!("\"{}\"", "x".repeat(2 * DEPTH));

@@ -1,12 +1,12 @@
-//! The figures that undertext claims, each as a ratio against a named yardstick measured in the same run.
+//! The figures that undertext claims, each as a ratio to a named yardstick measured in the same run.
 //!
-//! Both sides run in turn, A B A B, and the ratio is that of the medians, of the tenth percentiles and of the means, because
-//! machines are noisy, and because what is put off is paid later. Name figures, or the files that they stand in, to run only these: `cargo bench -- append growth`; `--mb=100`
-//! makes the agents' sessions of that size instead of 1,000 MB, `--into=FOLDER` makes them there and measures nothing.
-//! Where `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with it, on a store that it made
-//! itself. What each figure is: `benches/README.md`.
+//! Both sides run alternately, A B A B. The ratio is given for the medians, because machines are noisy, for the tenth
+//! percentiles, and for the means, because postponed work is paid for later. Name figures, or the files they are in, to run only
+//! these: `cargo bench -- append growth`. `--mb=100` sets the size of the agents' sessions, 1,000 MB by default; `--into=FOLDER`
+//! creates them there and measures nothing. If `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with
+//! it, on a store that it created itself. `benches/README.md` describes each figure.
 //!
-//! Invariant: figures write into a temporary folder beside the build.
+//! Invariant: figures never write outside a temporary folder next to the build.
 
 #![allow(missing_docs, reason = "a benchmark has no readers of its documentation")]
 #![expect(
@@ -50,12 +50,12 @@ use undertext::{
 
 const UNDERTEXT: &str = env!("CARGO_BIN_EXE_undertext");
 
-/// A figure measures and prints.
+/// Measures and prints a figure.
 type Figure = fn(&Arguments);
 
-/// What the command line says.
+/// The parsed command line.
 struct Arguments {
-    /// How many megabytes the agents' sessions have.
+    /// Total size of the agents' sessions, in megabytes.
     megabytes: u64,
 }
 
@@ -112,7 +112,7 @@ fn main() {
         ("build", "build", build::build),
     ];
     for (group, name, figure) in figures {
-        // To build and test it all again takes longer than most other figures together: these have to be named.
+        // Building and testing everything takes longer than most other figures together, so these must be named.
         let is_all = wanted.is_empty() && group != "build";
         if is_all || wanted.iter().any(|wanted| wanted == name || wanted == group) {
             figure(&arguments);
@@ -122,16 +122,16 @@ fn main() {
     println!("binary           {:.1} MB (limit 18)", bytes(size) / 1e6);
 }
 
-/// What takes longer is ended, and not measured again.
+/// A longer run is killed, and not repeated.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns the program that is measured.
+/// Returns the program to measure.
 fn own() -> &'static Path {
     static OWN: LazyLock<PathBuf> = LazyLock::new(|| installed(Path::new(UNDERTEXT), "undertext"));
     &OWN
 }
 
-/// Returns the program with which figures of processes are paired, if there is one.
+/// Returns the program that figures of processes are paired with, if there is one.
 #[expect(clippy::disallowed_methods, reason = "another binary lies outside of the project")]
 fn baseline() -> Option<&'static Path> {
     static BASELINE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
@@ -141,8 +141,7 @@ fn baseline() -> Option<&'static Path> {
     BASELINE.as_deref()
 }
 
-/// Copies a program, as installing it does: the system holds what the linker has just written in many small pieces of memory,
-/// and each start takes longer for it.
+/// Copies a program, as installing does. The linker's output is in memory in many small pieces, which makes each start slower.
 #[expect(clippy::disallowed_methods, reason = "a program that was built is copied whole")]
 fn installed(program: &Path, name: &str) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -151,7 +150,7 @@ fn installed(program: &Path, name: &str) -> PathBuf {
     copy
 }
 
-/// How long one side took, the shortest time first.
+/// The times of one side, shortest first.
 struct Times(Vec<Duration>);
 
 impl Times {
@@ -172,7 +171,7 @@ impl Times {
         self.0.iter().sum::<Duration>() / u32::try_from(self.0.len()).unwrap()
     }
 
-    /// Returns the ratios of the medians, of the tenth percentiles and of the means, as they are printed.
+    /// Formats the ratios of the medians, the tenth percentiles and the means.
     fn over(&self, other: &Self) -> String {
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
         let median = ratio(self.median(), other.median());
@@ -182,7 +181,7 @@ impl Times {
     }
 }
 
-/// Runs both sides in turn and prints the ratio of their medians; each side says what a part of its time is.
+/// Runs both sides alternately and prints the ratios of their times. Each side returns the part of its time that counts.
 fn compare(
     name: &str,
     limit: f64,
@@ -193,7 +192,7 @@ fn compare(
     measure(name, limit, rounds, None, (ours, |_: &Path| a()), yardstick);
 }
 
-/// Does the same of a program, and pairs it with the baseline.
+/// Compares a program like [`compare`], and pairs it with the baseline.
 fn compare_programs(
     name: &str,
     limit: f64,
@@ -231,12 +230,12 @@ fn measure(
     pairs.tell(&times);
 }
 
-/// Runs one side and prints its median against a limit in time.
+/// Runs one side, and prints its median against a time limit.
 fn within(name: &str, limit: Duration, rounds: usize, mut ours: impl FnMut() -> Duration) {
     limited(name, limit, rounds, None, |_: &Path| ours());
 }
 
-/// Does the same of a program, and pairs it with the baseline.
+/// Measures a program like [`within`], and pairs it with the baseline.
 fn within_programs(
     name: &str,
     limit: Duration,
@@ -302,22 +301,22 @@ impl<'b> Pairs<'b> {
     }
 }
 
-/// How a program makes something in an empty folder.
+/// Lets a program create something in an empty folder.
 type Make<'a, T> = dyn FnMut(&Path, &Path) -> T + 'a;
 
-/// What each program makes for itself, because another program may be unable to read it.
+/// Something that each program creates for itself, because other programs may be unable to read it.
 struct PerProgram<'a, T> {
     make: Box<Make<'a, T>>,
     made: BTreeMap<PathBuf, (tempfile::TempDir, T)>,
 }
 
 impl<'a, T> PerProgram<'a, T> {
-    /// Has each program make it in a folder of its own.
+    /// `make` runs once for each program, in its own folder.
     fn new(make: impl FnMut(&Path, &Path) -> T + 'a) -> Self {
         Self { make: Box::new(make), made: BTreeMap::new() }
     }
 
-    /// Returns what a program made; it is made when it is first asked for.
+    /// Returns what a program created. The first call creates it.
     fn of(&mut self, program: &Path) -> &T {
         let (_, made) = self.made.entry(program.to_owned()).or_insert_with(|| {
             let folder = folder();
@@ -328,7 +327,7 @@ impl<'a, T> PerProgram<'a, T> {
     }
 }
 
-/// A store with a native session that a program made, and the program.
+/// A store with a native session, and the program that created it.
 #[derive(Clone)]
 struct Made {
     program: PathBuf,
@@ -337,7 +336,7 @@ struct Made {
 }
 
 impl Made {
-    /// Has a program begin a session.
+    /// Lets a program begin a session.
     fn begin(program: &Path, store: &Path) -> Self {
         let mut command = Command::new(program);
         let output = command.args(["-q", "--store"]).arg(store).args(["new", "--json"]).output();
@@ -346,7 +345,7 @@ impl Made {
         Self { program: program.to_owned(), store: store.to_owned(), session }
     }
 
-    /// Returns a command about the session, whose output nobody reads.
+    /// Returns a command about the session, with its output discarded.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["-q", "--store"]).arg(&self.store).args(args).args(["-s", &self.session]);
@@ -354,7 +353,7 @@ impl Made {
         command
     }
 
-    /// Has the program append records, with more arguments.
+    /// Lets the program append records, with additional arguments.
     fn append(&self, args: &[&str], records: impl Iterator<Item = Value>) {
         let mut command = self.command(&["append", "--jsonl"]);
         let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
@@ -366,19 +365,18 @@ impl Made {
         assert!(child.wait().unwrap().success());
     }
 
-    /// Returns how long the program takes for a command about the session.
+    /// Returns how long a command about the session takes.
     fn run(&self, args: &[&str]) -> Duration {
         let mut command = self.command(args);
         timed(|| assert!(command.status().unwrap().success()))
     }
 
-    /// Returns the session's live file.
     fn live(&self) -> PathBuf {
         self.store.join(format!("transcripts/{}.jsonl", self.session))
     }
 }
 
-/// Has each program make a session with this number of messages, each of about this length.
+/// Lets each program create a session with `count` messages of about `length` bytes each.
 fn talks(count: usize, length: usize) -> PerProgram<'static, Made> {
     PerProgram::new(move |program, folder| {
         let made = Made::begin(program, folder);
@@ -389,7 +387,7 @@ fn talks(count: usize, length: usize) -> PerProgram<'static, Made> {
     })
 }
 
-/// Returns a native record of each message.
+/// Returns a native record for each message.
 fn said(seeds: Range<usize>, length: usize) -> impl Iterator<Item = Value> {
     seeds.map(move |seed| {
         let role = if seed.is_multiple_of(2) { "user" } else { "assistant" };
@@ -414,7 +412,7 @@ fn bytes(n: u64) -> f64 {
 }
 
 fn folder() -> tempfile::TempDir {
-    // Beside the build, which is on a disk; the temporary folder may be in memory, where a sync is free.
+    // Next to the build, which is on a disk. The temporary folder may be in memory, where a sync costs nothing.
     tempfile::tempdir_in(Path::new(UNDERTEXT).parent().unwrap()).unwrap()
 }
 
@@ -428,7 +426,7 @@ fn begin(archive: &mut Archive) -> (Session, Workspace) {
     (created.session, workspace)
 }
 
-/// Text of about so many bytes that no other call gives.
+/// Returns text of about `length` bytes that differs for each seed.
 fn text(seed: usize, length: usize) -> String {
     let mut text = String::new();
     let mut state = seed as u64 + 1;
@@ -473,7 +471,7 @@ fn message(seed: usize, length: usize) -> Draft {
     Draft::Message(role, text(seed, length))
 }
 
-/// A session of so many messages, appended a thousand at a time.
+/// Creates a session of `count` messages, appended a thousand at a time.
 fn filled(archive: &mut Archive, count: usize, length: usize) -> (Session, Workspace) {
     let (session, workspace) = begin(archive);
     for from in (0..count).step_by(1000) {

@@ -1,7 +1,7 @@
 //! Figures of native sessions.
 //!
-//! Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000 entries is more than any session that was
-//! seen; 5,000 sessions is years of work.
+//! Sizes: 1 KB is a typical message; 100 records are a busy turn; 1,000,000 entries is more than any session seen; 5,000 sessions
+//! is years of work.
 
 use std::{
     fs::File,
@@ -171,7 +171,7 @@ pub(crate) fn sessions(_: &Arguments) {
     assert!(import.wait().unwrap().success());
     let mut stores = of_sessions(5000);
     let ours = |program: &Path| run(program, stores.of(program), &["sessions", "-n", "50"]);
-    // Both are begun by `timeout`, which takes a part of either's time.
+    // Both sides are started by `timeout`, so its cost is the same.
     let mut git = Command::new("timeout");
     git.arg(LONG.as_secs().to_string()).arg("git").arg("-C").arg(&repository);
     git.args(["log", "-50", "main"]).stdout(Stdio::null());
@@ -224,7 +224,7 @@ pub(crate) fn verify(_: &Arguments) {
     verified("-claude", &file, |program| (stores.of(program).clone(), session.clone()));
 }
 
-/// Measures what it takes to verify a store with one session, which came from a file; each program has a store of its own.
+/// Measures the verification of a store with one session that was imported from a file. Each program has its own store.
 fn verified(what: &str, file: &Path, mut store_of: impl FnMut(&Path) -> (PathBuf, String)) {
     let content = std::fs::read(file).unwrap();
     let packed = zstd::bulk::compress(&content, 3).unwrap();

@@ -1,9 +1,8 @@
-//! Plain sessions as agents write them: messages of about 560 bytes, as many as are asked for.
+//! Generates plain sessions in the formats of agents: any number of messages of about 560 bytes.
 //!
-//! What grows with the number of entries shows best where the entries are small and alike; [`crate::generator`] makes
-//! sessions that are like real ones in what they hold.
+//! Costs per entry show best with small, uniform entries. [`crate::generator`] generates sessions with realistic content.
 //!
-//! Invariant: the same agent, seed and count give the same bytes.
+//! Invariant: the output depends on nothing but the agent, the seed and the count.
 
 use std::{
     fs,
@@ -20,7 +19,7 @@ use crate::{generator::Chance, text};
 pub(crate) enum Agent {
     Claude,
     Codex,
-    /// Codex as it writes now: its records are counted, and it goes back in another file.
+    /// Codex as it writes now: records are counted, and going back continues in another file.
     Counted,
     Pi,
 }
@@ -37,14 +36,14 @@ impl Agent {
         }
     }
 
-    /// Returns so many records of a session, the last of which is an answer or tells what it took.
+    /// Returns `count` records of a session. The last one is an answer or reports the tokens used.
     pub(crate) fn records(self, seed: u64, count: usize) -> (String, Vec<Value>) {
         let mut records = Vec::with_capacity(count);
         let session = self.each(seed, count, None, |record| records.push(record));
         (session, records)
     }
 
-    /// Hands over `count` records of a session, the last `behind` of them after a compaction, and returns its id.
+    /// Passes `count` records of a session to `each`, the last `behind` of them after a compaction. Returns the session's id.
     fn each(
         self,
         seed: u64,
@@ -81,7 +80,7 @@ impl Agent {
         session
     }
 
-    /// Returns the records of a compaction, the last of which has this name.
+    /// Returns the records of a compaction. The last one has this name.
     fn compaction(self, session: &str, n: usize, parent: &str, name: &str) -> Vec<Value> {
         let words = text(n, 400);
         match self {
@@ -193,7 +192,7 @@ impl Agent {
         }
     }
 
-    /// Writes records into a folder, in a file of the name that the agent gives it.
+    /// Writes records into a file in a folder, named as the agent names it.
     pub(crate) fn write(self, folder: &Path, session: &str, records: &[Value]) {
         let mut file = self.file(folder, session);
         for record in records {
@@ -220,7 +219,7 @@ impl Agent {
         BufWriter::new(fs::File::create(folder.join(name)).unwrap())
     }
 
-    /// Returns the folder in a home in which the agent keeps these sessions.
+    /// Returns the folder below a home folder in which the agent stores these sessions.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Claude => ".claude/projects/-srv-project",
@@ -229,7 +228,7 @@ impl Agent {
         }
     }
 
-    /// Returns the fields of a record that name it, and the one that it follows.
+    /// Returns the names of a record's id and parent fields.
     pub(crate) fn names(self) -> [&'static str; 2] {
         match self {
             Self::Claude => ["uuid", "parentUuid"],
@@ -253,7 +252,7 @@ fn token_count(input: usize) -> Value {
     json!({ "type": "token_count", "info": info })
 }
 
-/// Returns a moment, three seconds behind the one before.
+/// Returns the time of record `n`, three seconds after the previous one.
 fn time(n: usize) -> String {
     let second = n * 3;
     let (day, second) = (second / 86_400, second % 86_400);

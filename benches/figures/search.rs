@@ -1,4 +1,4 @@
-//! Figures of searching: with an index of words and without, and what the index takes.
+//! Figures of searching, with and without the full-text index, and of building it.
 
 use std::{
     fs,
@@ -12,15 +12,15 @@ use crate::{
     plain::Agent, timed, within_programs,
 };
 
-/// A pattern that few lines have, and one that many have.
+/// A pattern in few lines, and one in many.
 pub(crate) const RARE: &str = "segfault";
 pub(crate) const COMMON: &str = "error";
 /// Words that are searched for together.
 const THREE: &str = "error self cargo";
-/// How many sessions are many.
+/// The number of sessions that counts as many.
 const SESSIONS: u64 = 100_000;
 
-/// Runs a program over a store, reads what it says to its end, and returns how long that took.
+/// Runs a program over a store, reads all its output, and returns the elapsed time.
 fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     let mut command = Command::new(program);
     command.args(["-q", "--store"]).arg(store).args(args).stderr(Stdio::null());
@@ -29,14 +29,14 @@ fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     })
 }
 
-/// Returns whether the program searches for words. One that does has `-F` for exact text; older ones refuse it.
+/// Returns true if the program searches for words. Such a program has `-F` for exact text; older ones reject it.
 fn searches_words(program: &Path) -> bool {
     let mut help = Command::new(program);
     help.args(["search", "-F", COMMON, "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
     help.status().unwrap().success()
 }
 
-/// Takes sessions into a store, in which a folder keeps the index from being made, and returns how the program counts lines.
+/// Imports sessions into a store in which a folder blocks the creation of the index. Returns the arguments that count lines.
 fn without_index(sessions: &Path) -> PerProgram<'_, (PathBuf, Vec<&'static str>)> {
     PerProgram::new(move |program, store| {
         let mut import = Command::new(program);
@@ -48,7 +48,7 @@ fn without_index(sessions: &Path) -> PerProgram<'_, (PathBuf, Vec<&'static str>)
     })
 }
 
-/// Searches 1,000 MB of sessions without an index, next to `rg` over their files, and `zstd -dc | rg`.
+/// Searches 1,000 MB of sessions without an index, against `rg` over their files, and `zstd -dc | rg`.
 pub(crate) fn scan(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
@@ -80,7 +80,7 @@ pub(crate) fn scan(arguments: &Arguments) {
     }
 }
 
-/// Takes sessions into a store, and makes its index of words: how long that took is told.
+/// Imports sessions into a store and builds its full-text index. Returns the time for the index.
 fn indexed(sessions: &Path) -> PerProgram<'_, (PathBuf, Duration)> {
     PerProgram::new(move |program, store| {
         let mut import = Command::new(program);
@@ -91,7 +91,7 @@ fn indexed(sessions: &Path) -> PerProgram<'_, (PathBuf, Duration)> {
     })
 }
 
-/// Makes the index of words of 1,000 MB of sessions, and searches with it.
+/// Builds the full-text index of 1,000 MB of sessions, and searches with it.
 pub(crate) fn index(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
@@ -113,14 +113,14 @@ pub(crate) fn index(arguments: &Arguments) {
             run(program, &stores.of(program).0, &["search", pattern])
         });
     }
-    // For an older program, the three words are one text.
+    // An older program searches for the three words as one text.
     let paired = baseline().filter(|program| searches_words(program));
     limited("indexed-three", Duration::from_millis(75), 25, paired, |program| {
         run(program, &stores.of(program).0, &["search", THREE])
     });
 }
 
-/// Makes the index of words of 100,000 short sessions.
+/// Builds the full-text index of 100,000 short sessions.
 pub(crate) fn many(_: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");

@@ -1,4 +1,4 @@
-//! Figures of finding secrets in a large store, and of taking one out.
+//! Figures of finding secrets in a large store, and of redacting one.
 
 use std::{
     collections::BTreeSet,
@@ -11,15 +11,15 @@ use std::{
 
 use crate::{Arguments, PerProgram, agents, bytes, compare, folder, own, timed, within_programs};
 
-/// A word that few lines have.
+/// A word in few lines.
 const RARE: &str = "segfault";
 
-/// The rules, whose keywords the yardstick looks for.
+/// The rules. The yardstick searches for their keywords.
 const RULES: [&str; 2] =
     [include_str!("../../src/secrets/own.toml"), include_str!("../../src/secrets/gitleaks.toml")];
 
-/// Looks for secrets in 1,000 MB of sessions, next to `rg` that only counts the lines with a keyword of a rule: with the rules'
-/// expressions it takes many minutes.
+/// Searches 1,000 MB of sessions for secrets, against an `rg` that only counts the lines with a rule's keyword. With the rules'
+/// expressions, `rg` would take many minutes.
 pub(crate) fn audit(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
@@ -60,7 +60,7 @@ pub(crate) fn audit(arguments: &Arguments) {
     compare("audit-secrets", 4.0, 3, ("audit --secrets", ours), ("rg -ciF -f", rg));
 }
 
-/// Takes a word of 116 lines out of a store with 1,000 MB of sessions.
+/// Redacts a word from 116 lines of a store with 1,000 MB of sessions.
 pub(crate) fn redact(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
