@@ -1,9 +1,9 @@
 //! Generates sessions in the format of Claude Code from a seed and real source text.
 //!
-//! The text comes from the crates that this package is built from. Repetition is calibrated on 25 MB of real sessions: a line there
-//! has a mean of 4.2 KB and a median of 1.1 KB; 76% of the bytes are in strings of 256 bytes or more; 8% of all bytes repeat a
-//! string of the same line, 18% one of the same file, 2% one of another file. [`Repeats`] measures these shares in the generated
-//! sessions.
+//! The text comes from the crates that this package is built from. Repetition is calibrated on 25 MB of real sessions: a line
+//! there has a mean of 4.2 KB and a median of 1.1 KB; 76% of the bytes are in strings of 256 bytes or more; 8% of all bytes
+//! repeat a string of the same line, 18% one of the same file, 2% one of another file. [`Repeats`] measures these shares in the
+//! generated sessions.
 //!
 //! Invariant: the output depends on nothing but the seed, the size and the sources.
 

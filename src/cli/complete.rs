@@ -176,7 +176,7 @@ fn words(env: &Env) -> Vec<OsString> {
 /// with a number being typed.
 struct Line {
     words: Vec<OsString>,
-    /// Which word is being typed.
+    /// The index of the word being typed.
     at: usize,
     is_quoted: bool,
 }

@@ -8,7 +8,7 @@
 //! new                      files in folders changed since then, and files without a session if they changed
 //! ```
 //!
-//! Invariant: if this fails, the command still runs on what is already in the store.
+//! Invariant: a failure here never stops the command, which then runs on what is already in the store.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

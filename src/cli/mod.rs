@@ -121,7 +121,7 @@ struct Cli {
 /// Generates [`Command`] from its variants, their modules, and the words that a person types.
 macro_rules! commands {
     ($($variant:ident $module:ident $word:literal,)+) => {
-        /// What the process is asked for.
+        /// The command to run.
         #[derive(Debug)]
         enum Command {
             $($variant($module::Args),)+

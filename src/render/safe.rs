@@ -20,26 +20,26 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 const HIDDEN: [RangeInclusive<char>; 22] = [
     '\u{80}'..='\u{9f}',       // C1 controls
     '\u{ad}'..='\u{ad}',       // soft hyphen
-    '\u{34f}'..='\u{34f}',     // joiner of no shape
-    '\u{61c}'..='\u{61c}',     // mark of direction
-    '\u{115f}'..='\u{1160}',   // blank letters
-    '\u{17b4}'..='\u{17b5}',   // vowels that are not written
-    '\u{180b}'..='\u{180f}',   // selectors of forms, vowel separator
-    '\u{200b}'..='\u{200b}',   // space of no width
-    '\u{200e}'..='\u{200f}',   // marks of direction
+    '\u{34f}'..='\u{34f}',     // combining grapheme joiner
+    '\u{61c}'..='\u{61c}',     // direction mark
+    '\u{115f}'..='\u{1160}',   // Hangul fillers
+    '\u{17b4}'..='\u{17b5}',   // invisible Khmer vowels
+    '\u{180b}'..='\u{180f}',   // variation selectors, vowel separator
+    '\u{200b}'..='\u{200b}',   // zero-width space
+    '\u{200e}'..='\u{200f}',   // direction marks
     '\u{2028}'..='\u{2029}',   // line and paragraph separators
     '\u{202a}'..='\u{202e}',   // embeddings and overrides
     '\u{2060}'..='\u{206f}',   // word joiner, invisible operators, isolates, shaping
-    '\u{3164}'..='\u{3164}',   // blank letter
-    '\u{fe00}'..='\u{fe0d}', // selectors that choose no emoji's form, which can smuggle whole messages
+    '\u{3164}'..='\u{3164}',   // Hangul filler
+    '\u{fe00}'..='\u{fe0d}', // variation selectors that no emoji needs; they can smuggle whole messages
     '\u{feff}'..='\u{feff}', // byte order mark
-    '\u{ffa0}'..='\u{ffa0}', // blank letter
-    '\u{fff0}'..='\u{fffb}', // of no use yet, annotations
+    '\u{ffa0}'..='\u{ffa0}', // Hangul filler
+    '\u{fff0}'..='\u{fffb}', // unassigned, annotations
     '\u{13430}'..='\u{1343f}', // joiners of hieroglyphs
     '\u{1bca0}'..='\u{1bca3}', // shorthand format
-    '\u{1d159}'..='\u{1d159}', // note without a head
+    '\u{1d159}'..='\u{1d159}', // null notehead
     '\u{1d173}'..='\u{1d17a}', // musical beams
-    '\u{e0000}'..='\u{e0fff}', // tags and selectors, which can smuggle whole messages
+    '\u{e0000}'..='\u{e0fff}', // tags and variation selectors; they can smuggle whole messages
 ];
 
 /// Returns `text` on one line, for titles and table cells. Line breaks and tabs become spaces.
