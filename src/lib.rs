@@ -1,8 +1,8 @@
-//! Undertext keeps everything a coding agent ever saw: an append-only, content-addressed, branching store for agent
-//! sessions, over the files that agents already write.
+//! Undertext is an append-only, content-addressed store with branches for the sessions of coding agents. It works on the files
+//! that agents already write and keeps everything that an agent ever saw.
 //!
-//! This page is the architecture: what the words mean, where things are, and what must never happen. The library has the
-//! verbs; the program `undertext` is a thin command line on them.
+//! This page describes the architecture: the vocabulary, the code map, and the invariants. The library implements the verbs; the
+//! program `undertext` is a thin command line over them.
 //!
 //! # An example
 //!
@@ -59,128 +59,127 @@
 //!
 //! # Vocabulary
 //!
-//! - **session**: one conversation of one agent; named for ever by the format and the agent's id.
-//! - **line**: the bytes of one record as they arrived; its **separator** is the white space before it.
-//! - **tail**: the bytes behind the last line of a file, which are not yet a line.
+//! - **session**: one conversation of one agent, permanently named by its format and the agent's id.
+//! - **line**: the bytes of one record exactly as read; its **separator** is the white space before it.
+//! - **tail**: the bytes after the last line of a file that do not form a line yet.
 //! - **text**: a JSON string of 256 bytes or more inside a line, stored once.
 //! - **entry**: a line in a session; its id covers the line, and the entry before it if the record has no name.
 //! - **generation**: one state of one file: its entries in order, with their separators and the tail.
-//! - **base**: the file from which another file of the same session goes on; a path reads through it.
-//! - **run**: a stretch by which a generation grew.
-//! - **position**: a generation, a head in it, and a horizon behind which nothing exists.
+//! - **base**: the file that another file of the same session continues; a path reads through it.
+//! - **run**: consecutive entries that were added to a generation.
+//! - **position**: a generation, a head in it, and a horizon: the path ignores entries after the horizon.
 //! - **path**: the entries up to a position's head, as the agent's own resume would read them.
-//! - **branch**: a name for a position; one is **current**, and the live file holds it.
-//! - **checkpoint**: a number, given once, and its place; every turn of the user has one.
+//! - **branch**: a name for a position; one branch is **current**, and the live file contains it.
+//! - **checkpoint**: a number that is never reused, and its position; every user turn has one.
 //! - **boundary**: where a history was compacted; its summary follows.
-//! - **signpost**: a record that is no part of the conversation, but may say where a path goes.
-//! - **origin**: the entry that a changed entry represents. The part that only the origin holds is **undertext**.
+//! - **signpost**: a record outside the conversation that may redirect a path.
+//! - **origin**: the entry that a changed entry represents. The part that only the origin has is **undertext**.
 //! - **operation**: one command that changed a session; its hash covers its facts and the operation before it.
 //! - **live file**: the file that the agent reads and appends to.
-//! - **rotation**: the live file is set aside and another one put in its place.
+//! - **rotation**: the live file is set aside, and its successor gets its name.
 //! - **archive**: a store with its live files.
 //!
 //! # Three classes of data
 //!
-//! - **Facts** ([`model::Facts`]) arrive with an operation and never change; its hash vouches for them.
-//! - **Bytes** are lines, addressed by their content ([`model::LineId`]); their packing may change.
-//! - **Derived** rows ([`model::Record`], [`model::Card`]) are functions of the other two, and [`verbs::rebuild`] makes equal ones.
+//! - **Facts** ([`model::Facts`]) belong to an operation and never change; the operation's hash covers them.
+//! - **Bytes** are lines, addressed by content ([`model::LineId`]). They may be repacked.
+//! - **Derived** rows ([`model::Record`], [`model::Card`]) are computed from the other two; [`verbs::rebuild`] reproduces them.
 //!
 //! # Code map
 //!
-//! Each folder may import the ones after its arrow, and a test checks this table. Another test checks that the folders in one folder
-//! do not import each other in a circle.
+//! Each folder may import the folders after its arrow; a test checks this table. Another test checks that the subfolders of a
+//! folder do not import each other in a cycle.
 //!
 //! ```text
 //! json      a scanner of bytes, and edits in place      -> nothing
-//! cover     what is to go of a line is written over      -> json
+//! cover     overwrites the redacted parts of a line     -> json
 //! dag       graphs over closures                        -> nothing
 //! model     values: ids, lines, facts, messages         -> json
-//! settings  what the user sets, read from text          -> nothing
-//! disk      reading what others wrote, changing files    -> nothing
-//! trust     what this user has said on this machine     -> model disk
+//! settings  what the user configures, parsed from text  -> nothing
+//! disk      reading untrusted files, changing files     -> nothing
+//! trust     what this user approved on this machine     -> model disk
 //! wire      formats, the only way in and out            -> model json dag
-//! context   what a model sees of a session              -> model json
-//! provider  models, the only code on a network          -> model json context secrets
+//! context   what the model sees of a session            -> model json
+//! provider  models; the only code with network access   -> model json context secrets
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
-//! session   a session as it is read, and verbs' plans   -> model json dag wire store
-//! search    what was said in any session, by its words  -> model json wire store session
-//! secrets   what looks like a secret in a text, masks   -> model json cover
-//! report    what verbs answer, its JSON and hints       -> model wire context store session settings
+//! session   reading a session; the plans of verbs       -> model json dag wire store
+//! search    full-text search over all sessions          -> model json wire store session
+//! secrets   finds and masks secrets in texts            -> model json cover
+//! report    the answers of verbs, their JSON and hints  -> model wire context store session settings
 //! archive   a store with its lock and its machine       -> model json wire store session live disk report settings
-//! files     session files, as an archive knows them     -> model json wire store session live disk report settings archive
-//! purge     redacted bytes go from everywhere           -> model wire store session live disk report archive files
-//! change    a session is changed, and its live file     -> model json wire store session live disk report archive files purge
-//! redaction bytes are taken out of sessions             -> model json cover store session live disk report archive files purge change
-//! intake    files and bundles come in                   -> model json wire store session live disk report archive files change
-//! mend      a damaged store is repaired                 -> model wire store session live disk report settings archive files change
-//! verbs     a function each                             -> all of these but trust and provider
-//! render    what is shown (of the program)              -> the library
+//! files     the session files that an archive knows     -> model json wire store session live disk report settings archive
+//! purge     deletes redacted bytes everywhere           -> model wire store session live disk report archive files
+//! change    changes a session and its live file         -> model json wire store session live disk report archive files purge
+//! redaction takes bytes out of sessions                 -> model json cover store session live disk report archive files purge change
+//! intake    imports files and bundles                   -> model json wire store session live disk report archive files change
+//! mend      repairs a damaged store                     -> model wire store session live disk report settings archive files change
+//! verbs     one function per verb                       -> all of these but trust and provider
+//! render    terminal output (of the program)            -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
-//! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`verbs`]; the verb asks `change`
-//! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
-//! is; the verb answers with a plan, a value; `change` prepares the plan's goal, simulates a resume of it, commits the
-//! operation to the [`store`] and has [`live`] write the live file; the verb returns a [`report`], which `render`
-//! shows to people and programs read as JSON. Whoever reads, or wants a dry run, opens an archive as a preview: a store in memory is
-//! laid over the real one, so that what the live file holds beyond it, or a whole change, is seen there and ends with the
-//! value. Reading goes through an [`verbs::View`], which is the [`wire::Graph`] that a
-//! [`wire::Format`] walks to find a path.
+//! A command takes this path. `cli` finds the archive and the session and calls a verb of [`verbs`]. The verb asks `change` to
+//! execute it; `change` takes the archive's lock, catches up with the live file and shows the verb the state of the session.
+//! The verb returns a plan, which is a value. `change` prepares the plan's goal, simulates a resume of it, commits the operation
+//! to the [`store`] and has [`live`] write the live file. The verb returns a [`report`]; `render` shows it to people, and
+//! programs read it as JSON.
 //!
-//! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]), the feature
-//! `watch` the watching of folders ([`disk::Watch`]). All are on unless a library says `default-features = false`, and the
-//! program needs all.
+//! A reader or a dry run opens the archive as a preview: an overlay, a store in memory, sits on top of the real one. New records
+//! in the live file, or a whole change, are visible in the preview and vanish with it. Reads go through a [`verbs::View`], which
+//! implements the [`wire::Graph`] that a [`wire::Format`] walks to find a path.
 //!
-//! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
-//! `schema.sql`, [`store`], [`wire::Format`] and [`verbs::append`].
+//! The feature `models` enables [`provider`], `tokens` enables exact token counts ([`context::tokens`]), and `watch` enables
+//! watching folders ([`disk::Watch`]). All are on unless a library sets `default-features = false`; the program needs all three.
+//!
+//! To read the code, start with [`model`]: its `id`, `line` and `operation` are the frozen contract. Then read `schema.sql`,
+//! [`store`], [`wire::Format`] and [`verbs::append`].
 //!
 //! # Invariants
 //!
-//! Architecture invariant: nothing that the library returns or keeps comes from the clock, the time zone, chance or the
-//! environment, but for the values of an [`verbs::Ambient`], which a caller passes in.
+//! Architecture invariant: nothing that the library returns or stores depends on the clock, the time zone, randomness or the
+//! environment, except through the [`verbs::Ambient`] that the caller passes in.
 //!
-//! Architecture invariant: only [`provider`] opens a connection, and no key is kept, logged or part of an error.
+//! Architecture invariant: only [`provider`] opens a connection, and no API key is stored, logged or part of an error.
 //!
-//! Architecture invariant: SQL and names of columns stand only in `store/sqlite`. One exception: [`live::Index`] has those of the
+//! Architecture invariant: only `store/sqlite` contains SQL and column names. One exception: [`live::Index`] has those of the
 //! databases in which Codex lists its sessions.
 //!
 //! Architecture invariant: the store decides nothing about sessions; it knows no format and opens no live file.
 //!
-//! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records. One
-//! exception: [`live::Index`] knows the tables and the locks of Codex's list of sessions.
+//! Architecture invariant: no format opens a file, and nothing outside [`wire`] knows the shape of an agent's records. One
+//! exception: [`live::Index`] knows the tables and locks of Codex's session list.
 //!
-//! Architecture invariant: only [`live`] writes a file that an agent reads, no such file is written over, and a fact of
-//! a store does not permit writing: [`live::Writable`] does. Each step of it is a method of [`disk::Disk`], so that a
-//! test can break it. One exception: [`live::Index`] updates a database of Codex where it is. It changes the path of one session
-//! in one statement, which SQLite carries out as a whole or not at all; no test can break the steps of that.
+//! Architecture invariant: only [`live`] writes a file that an agent reads, and it never overwrites one in place. A fact in the
+//! store does not permit a write; [`live::Writable`] does. Each step of a write is a method of [`disk::Disk`], so a test can make
+//! it fail. One exception: [`live::Index`] updates a Codex database in place. It changes the path of one session in one
+//! statement, which SQLite executes atomically; tests cannot interrupt its steps.
 //!
-//! Architecture invariant: an agent's settings are changed by [`live`] as a whole, from the bytes that were shown, and only into bytes
-//! out of which the change can be taken again.
+//! Architecture invariant: [`live`] rewrites an agent's settings file as a whole, from the bytes that the user saw, and only in a
+//! way that can be reverted.
 //!
-//! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only,
-//! without waiting, to a cap.
+//! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only, without
+//! blocking, up to a size limit.
 //!
-//! Architecture invariant: only the rooms from `archive` to `mend` take a lock or open a transaction. One exception: [`live::Index`] takes the locks by which
-//! Codex says that it has a session loaded, and only when `change` asks for it.
+//! Architecture invariant: only the folders from `archive` to `mend` take a lock or open a transaction. One exception:
+//! [`live::Index`] takes the locks by which Codex marks a session as loaded, and only when `change` asks for it.
 //!
-//! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
+//! Architecture invariant: facts are never updated or deleted; the triggers of the schema refuse it for every program.
 //!
-//! Architecture invariant: every write to a store happens in a [`store::Transaction`], which undoes itself unless it is
-//! committed.
+//! Architecture invariant: every write to a store happens in a [`store::Transaction`], which rolls back unless it is committed.
 //!
-//! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
+//! Architecture invariant: the bytes of a line are never canonicalised, completed or dropped, however broken they are.
 //!
-//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder. A verb of its own keeps
-//! the counts made while reading, as a cache.
+//! Architecture invariant: a verb that reads takes no lock, writes no byte and creates no folder. A separate verb stores the
+//! token counts made while reading, as a cache.
 //!
-//! Architecture invariant: the JSON of an answer is spelt in [`report`], and in no face.
+//! Architecture invariant: the JSON of an answer is defined in [`report`], never in a front end.
 //!
-//! Architecture invariant: a hint is a value of the library, and a face spells its command line.
+//! Architecture invariant: a hint is a value of the library; a front end spells its command line.
 //!
-//! Architecture invariant: text from outside reaches a terminal only through `render/safe`.
+//! Architecture invariant: untrusted text reaches a terminal only through `render/safe`.
 //!
-//! Architecture invariant: no input makes a panic.
+//! Architecture invariant: no input causes a panic.
 
 mod archive;
 mod change;

@@ -1,4 +1,4 @@
-//! The lines around one of a text: those of a text that has the same words again and again are kept once.
+//! Context lines around a hit. All hits in a text share one copy of its lines.
 
 use std::{
     ops::{Deref, Range},
@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-/// Some lines of a text, which others of the same text share.
+/// A range of the lines of a text. Other ranges of the same text share the lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
     text: Arc<[String]>,
@@ -15,7 +15,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Returns the lines of a text from one to before another, as far as there are any.
+    /// Returns the lines of `text` in `range`, clamped to the end of the text.
     pub(crate) fn new(text: &Arc<[String]>, range: Range<usize>) -> Self {
         let end = range.end.min(text.len());
         Self { text: Arc::clone(text), range: range.start.min(end)..end }

@@ -1,6 +1,6 @@
-//! Commands: what an operation did, with the details that a person or a program should know.
+//! Commands: what an operation did, with the details that people and programs need.
 //!
-//! Invariant: the number of a command, and of each of its fields, never gets another meaning.
+//! Invariant: the number of a command or of one of its fields is never reused.
 
 use serde_json::{Map, Value};
 
@@ -13,12 +13,12 @@ macro_rules! commands {
     ($($(#[$doc:meta])* $code:literal $name:ident $word:literal {
         $($(#[$field_doc:meta])* $tag:literal $field:ident: $type:ty,)*
     })+) => {
-        /// The command of an operation.
+        /// The command that an operation executed.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Command {
             $($(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* },)+
-            /// A command of a newer program.
+            /// A command written by a newer program.
             Unknown {
                 /// Its number.
                 code: u64,
@@ -26,7 +26,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Returns the word by which people know it.
+            /// Returns its name in the command line and in JSON.
             pub fn as_str(&self) -> &'static str {
                 match self {
                     $(Self::$name { .. } => $word,)+
@@ -34,7 +34,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Returns its fields as a JSON object, without those that hold nothing.
+            /// Returns its non-empty fields as a JSON object.
             pub fn to_json(&self) -> Value {
                 if let Self::New { about } = self {
                     return parsed("about", about.to_text().into());
@@ -77,7 +77,7 @@ macro_rules! commands {
                     $($code => {
                         $(let mut $field = <$type>::default();)*
                         each_field(fields, |tag, payload| {
-                            // Some have no field.
+                            // Some commands have no fields.
                             let _ = payload;
                             match tag {
                                 $($tag => Field::take(&mut $field, payload, unknown)?,)*
@@ -108,25 +108,25 @@ macro_rules! commands {
 }
 
 commands! {
-    /// A session begins.
+    /// A session was created.
     1 New "new" {
-        /// Its surroundings, as a JSON object: system, session, workspace.
+        /// The environment it started in, as a JSON object: system, session, workspace.
         1 about: Text,
     }
     /// Records were appended.
     2 Append "append" {
         /// The branch.
         1 branch: Text,
-        /// The most characters that a tool's answer was allowed.
+        /// The maximum number of characters of a tool result.
         2 limit: Option<u64>,
-        /// What happened on the way, as a JSON list.
+        /// Events along the way, as a JSON list.
         3 events: Option<Text>,
     }
-    /// A branch was made, or got another name.
+    /// A branch was created or renamed.
     3 Branch "branch" {
         /// The branch.
         1 branch: Text,
-        /// The name that it had before.
+        /// The previous name of the branch.
         2 from: Option<Text>,
     }
     /// Another branch became the current one.
@@ -136,12 +136,12 @@ commands! {
         /// The branch now.
         2 branch: Text,
     }
-    /// A checkpoint was put where the session was.
+    /// A checkpoint was set at the session's position.
     5 Checkpoint "checkpoint" {
         /// Its number.
         1 checkpoint: CheckpointNumber,
     }
-    /// The current branch went back.
+    /// The current branch was reverted to an earlier position.
     6 Revert "revert" {
         /// To this checkpoint.
         1 checkpoint: Option<CheckpointNumber>,
@@ -149,127 +149,127 @@ commands! {
         2 entry: Option<EntryId>,
         /// To the end of this branch.
         3 branch: Option<Text>,
-        /// With this message, said there.
+        /// The message that was added there.
         4 message: Option<Text>,
-        /// The branch that keeps where it was.
+        /// The branch that preserves the previous position.
         5 left: Option<Text>,
     }
-    /// The current branch went back to before its first entry.
+    /// The current branch was reset to before its first entry.
     7 Clear "clear" {
-        /// The branch that keeps where it was.
+        /// The branch that preserves the previous position.
         1 left: Option<Text>,
     }
-    /// Answers of tools were cut.
+    /// Tool results were truncated.
     8 Truncate "truncate" {
         /// The branch.
         1 branch: Text,
-        /// The branch that keeps the uncut state.
+        /// The branch that preserves the untruncated state.
         2 left: Option<Text>,
-        /// The window from which the limit was computed, in tokens.
+        /// The context window that the limit was computed from, in tokens.
         3 window: Option<u64>,
-        /// How many characters an answer may have.
+        /// The maximum number of characters of a result.
         4 limit: u64,
     }
-    /// A summary took the place of the older part.
+    /// A summary replaced the older part of the branch.
     9 Compact "compact" {
         /// The branch.
         1 branch: Text,
         /// Who asked for it.
         2 trigger: Option<String>,
-        /// How many tokens the context had.
+        /// How many tokens the context had before.
         3 pre_tokens: u64,
-        /// How many it has now.
+        /// How many tokens it has now.
         4 post_tokens: Option<u64>,
-        /// How many fit in.
+        /// The size of the context window, in tokens.
         5 window: u64,
         /// How many messages were summarised.
         6 summarised: u64,
-        /// How many stay as they are.
+        /// How many messages were kept unchanged.
         7 kept: u64,
         /// Which model wrote the summary.
         8 model: Option<String>,
-        /// How long that took.
+        /// How long the model took.
         9 duration_ms: Option<u64>,
-        /// Why there is only the fallback.
+        /// Why only the fallback was written.
         10 fallback: Option<Text>,
-        /// The branch that keeps the state before.
+        /// The branch that preserves the previous state.
         11 left: Option<Text>,
-        /// What happened on the way, as a JSON list.
+        /// Events along the way, as a JSON list.
         12 events: Option<Text>,
         /// The files that the summary names, as a JSON list.
         13 files: Option<Text>,
-        /// What the summary no longer names of the messages that it represents, as a JSON list.
+        /// What the summary no longer mentions of the messages that it represents, as a JSON list.
         14 losses: Option<Text>,
     }
-    /// An operation was taken back.
+    /// An operation was undone.
     10 Undo "undo" {
-        /// The operation's number.
+        /// The number of the undone operation.
         1 undoes: OperationNumber,
-        /// Its command's word.
+        /// The name of its command.
         2 command: String,
-        /// The branches that keep the records since.
+        /// The branches that preserve the records added since.
         3 left: Vec<Text>,
     }
-    /// An undo was taken back.
+    /// An undo was undone.
     11 Redo "redo" {
-        /// The operation's number.
+        /// The number of the undone operation.
         1 undoes: OperationNumber,
-        /// Its command's word.
+        /// The name of its command.
         2 command: String,
-        /// The branches that keep the records since.
+        /// The branches that preserve the records added since.
         3 left: Vec<Text>,
     }
-    /// The session, or a branch of it, was left out of lists, or shown in them again.
+    /// The session, or one of its branches, was hidden from lists or shown again.
     12 Hide "hide" {
-        /// Whether it is left out.
+        /// Whether it is hidden now.
         1 hidden: bool,
         /// The branch.
         2 branch: Option<Text>,
     }
     /// An agent's file became the live file.
     13 Attach "attach" {
-        /// Its number; none when the live file was let go.
+        /// The file's number; none if the live file was detached.
         1 file: Option<FileNumber>,
-        /// The branch that keeps where the session was.
+        /// The branch that preserves the session's previous position.
         2 left: Option<Text>,
     }
-    /// Files of an agent were taken in.
+    /// Files of an agent were imported.
     14 Import "import" {
         /// How many files.
         1 files: u64,
         /// Whether more of the same import follows.
         2 part: bool,
     }
-    /// Changes by another program to the live file, or to one that was set aside, were taken in.
+    /// Changes by another program to the live file, or to a file that was set aside, were imported.
     15 CatchUp "catch-up" {
         /// How many entries are new.
         1 entries: u64,
-        /// The branch that they joined, or that keeps the other program's records.
+        /// The branch that the new entries joined, or the one created for the other program's records.
         2 branch: Option<Text>,
-        /// The branch that keeps where the current one was.
+        /// The branch that preserves the previous position of the current branch.
         3 left: Option<Text>,
     }
-    /// Bytes were taken out of lines.
+    /// Bytes were redacted.
     17 Redact "redact" {
-        /// Of how many lines.
+        /// The number of lines.
         1 lines: u64,
-        /// The rule by which they were found.
+        /// The rule that found them.
         2 rule: Option<String>,
-        /// Whether all that was said in the session went.
+        /// Whether the whole conversation was redacted.
         3 whole: bool,
         /// Who asked for it.
         4 by: Option<Text>,
         /// Why.
         5 reason: Option<Text>,
     }
-    /// A change was asked for, and waits.
+    /// A change was requested and is waiting.
     19 Later "later" {
-        /// The word of its command.
+        /// The name of its command.
         1 verb: String,
     }
 }
 
-/// A field that is shown if it holds something.
+/// A field that appears in JSON unless it is empty.
 trait Shown {
     fn shown(&self) -> Option<Value>;
 }
@@ -328,7 +328,7 @@ impl<T: Shown> Shown for Vec<T> {
     }
 }
 
-/// Returns the value of a field; of some fields, the JSON in its text.
+/// Returns the value of a field; for fields whose text is JSON, returns the parsed JSON.
 fn parsed(field: &str, value: Value) -> Value {
     let is_json = matches!(field, "about" | "events" | "files" | "losses");
     let text = value.as_str().filter(|_| is_json);
@@ -336,7 +336,7 @@ fn parsed(field: &str, value: Value) -> Value {
 }
 
 impl Command {
-    /// Returns the operation that this one takes back.
+    /// Returns the operation that this one undoes.
     pub fn undoes(&self) -> Option<OperationNumber> {
         match self {
             Self::Undo { undoes, .. } | Self::Redo { undoes, .. } => Some(*undoes),
@@ -344,12 +344,12 @@ impl Command {
         }
     }
 
-    /// Returns true if it deleted bytes for ever.
+    /// Returns true if it permanently deleted bytes.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Redact { .. })
     }
 
-    /// Returns whether it went elsewhere in the conversation: what it added says again what was said before.
+    /// Returns true if it moved to another place in the conversation: the entries that it added repeat earlier ones.
     pub fn goes_elsewhere(&self) -> bool {
         matches!(
             self,
@@ -362,22 +362,22 @@ impl Command {
         )
     }
 
-    /// Returns whether the turns among what it added were begun before, and are only said again.
+    /// Returns true if the turns among the entries it added began earlier and are only repeated.
     pub fn says_again(&self) -> bool {
         self.goes_elsewhere() || matches!(self, Self::Compact { .. })
     }
 
-    /// Returns whether it moved the conversation: what the model sees next is different after it.
+    /// Returns true if it moved the conversation: afterwards the model sees something else.
     pub fn moves(&self) -> bool {
         self.says_again() || matches!(self, Self::Append { .. })
     }
 
-    /// Returns whether somebody spoke with it: what goes elsewhere, or says again what was said, only moves the conversation.
+    /// Returns true if it added something new to the conversation; a move, or a repetition of earlier entries, does not.
     pub fn speaks(&self) -> bool {
         matches!(self, Self::New { .. } | Self::Append { .. })
     }
 
-    /// Returns whether it only took in records that another program wrote.
+    /// Returns true if it only imported records that another program wrote.
     pub fn takes_in(&self) -> bool {
         matches!(self, Self::Import { .. } | Self::CatchUp { .. })
     }

@@ -1,40 +1,40 @@
-//! A text that is cut: where, the words in place of the rest, and its size before and after.
+//! Cuts in a text: the offset, the words that replace the rest, and sizes before and after.
 
 use std::ops::AddAssign;
 
 use serde::{Serialize, Serializer};
 
-/// A cut in a text. Characters are Unicode scalar values: counts, displays and reports agree everywhere.
+/// A cut in a text. Characters are Unicode scalar values, so counts, displays and reports agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// How many bytes of the text stay: a character ends there.
+    /// The offset of the cut in bytes, on a character boundary.
     pub at: usize,
-    /// How many characters these bytes are.
+    /// The number of characters before the cut.
     pub kept: usize,
-    /// How many characters the text has.
+    /// The number of characters of the whole text.
     pub whole: usize,
-    /// The text that comes after them.
+    /// The words that replace the rest.
     pub suffix: String,
 }
 
 impl Cut {
-    /// Returns how many characters are not shown.
+    /// Returns the number of characters that were cut off.
     pub fn hidden(&self) -> usize {
         self.whole - self.kept
     }
 
-    /// Returns the text as it is shown.
+    /// Returns the text up to the cut, followed by the suffix.
     pub fn shown(&self, text: &str) -> String {
         format!("{}{}", text.get(..self.at).unwrap_or(text), self.suffix)
     }
 }
 
-/// A size before a cut and after it, in characters or in tokens; in JSON a list of the two.
+/// A size before and after a cut, in characters or tokens; in JSON, a list of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resized {
-    /// How much it was.
+    /// The size before.
     pub before: u64,
-    /// How much it is.
+    /// The size after.
     pub after: u64,
 }
 

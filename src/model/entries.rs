@@ -1,21 +1,21 @@
-//! Sets of entries, a bit for each: entries that are looked at together have numbers near each other.
+//! Sets of entries, as bitmaps: entries that are used together have nearby numbers.
 
 use std::collections::BTreeMap;
 
 use crate::model::EntryNumber;
 
-/// How many numbers share a word.
+/// The number of entries in one word of the bitmap.
 const BITS: u64 = 64;
 
 /// A set of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntrySet {
-    /// The words that are not empty, by the number of the first entry in them, divided by how many each has.
+    /// The words that are not zero, keyed by entry number divided by [`BITS`].
     words: BTreeMap<u64, u64>,
 }
 
 impl EntrySet {
-    /// Adds an entry, and returns whether it was not there.
+    /// Adds an entry, and returns true if it was not in the set.
     pub fn insert(&mut self, entry: EntryNumber) -> bool {
         let (at, bit) = place(entry);
         let word = self.words.entry(at).or_default();
@@ -24,7 +24,7 @@ impl EntrySet {
         is_new
     }
 
-    /// Takes an entry out, and returns whether it was there.
+    /// Removes an entry, and returns true if it was in the set.
     pub fn remove(&mut self, entry: EntryNumber) -> bool {
         let (at, bit) = place(entry);
         let Some(word) = self.words.get_mut(&at) else { return false };
@@ -36,18 +36,18 @@ impl EntrySet {
         was_there
     }
 
-    /// Returns whether an entry is there.
+    /// Returns true if the set contains the entry.
     pub fn contains(&self, entry: EntryNumber) -> bool {
         let (at, bit) = place(entry);
         self.words.get(&at).is_some_and(|word| word & bit != 0)
     }
 
-    /// Returns whether the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Returns the entries in the order of their numbers.
+    /// Returns the entries in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = EntryNumber> + '_ {
         self.words.iter().flat_map(|(at, word)| {
             let bits = (0..BITS).filter(|bit| *word & 1 << bit != 0);
@@ -56,7 +56,7 @@ impl EntrySet {
     }
 }
 
-/// Returns the word of an entry, and its bit in there.
+/// Returns the key of an entry's word, and its bit in that word.
 fn place(entry: EntryNumber) -> (u64, u64) {
     (entry.get() / BITS, 1 << (entry.get() % BITS))
 }

@@ -1,21 +1,21 @@
-//! Facts: the additions of an operation to a session, for ever.
+//! Facts: what an operation permanently added to a session.
 //!
-//! Everything is numbered within its session, so that no number of a store's own enters a hash: entries, operations,
-//! files and generations from 1, checkpoints from 0. Small facts ([`Facts`]) stand in the operation's record; those of
-//! which there may be many ([`Bulk`]) are named there by their count and digest, and stand next to it.
+//! All numbers are local to the session, so a hash never depends on a number of the store: entries, operations, files and
+//! generations count from 1, checkpoints from 0. Small facts ([`Facts`]) are part of the operation's record. Facts that come in
+//! bulk ([`Bulk`]) are stored next to the record, which names them by count and digest.
 //!
-//! Invariant: no fact is ever updated or deleted; each belongs to one operation, whose hash covers it.
+//! Invariant: facts are never updated or deleted; each belongs to one operation, whose hash covers it.
 //!
 //! # Taking bytes out
 //!
-//! A [`Tombstone`] names an entry whose line has other bytes now: the same number, with those that were to go covered.
-//! Every hash stays: the entry keeps its id, and with it running hashes, digests and the chain of operations. The
-//! tombstone has the id of the line that came, from which the entry's id can still be computed, and the digest of the
-//! bytes that stand there now. As no length changes, a file of the session that is covered in the same way is the same
-//! generation, and reads as the same entries.
+//! A [`Tombstone`] names an entry whose line now has other bytes: a line of equal length, with the redacted bytes covered. All
+//! hashes remain valid: the entry keeps its id, and so do the running hashes, the digests and the chain of operations. The
+//! tombstone has the id of the original line, so the entry's id can still be computed, and the id of the current one. Lengths
+//! do not change, so a file of the session that is covered in the same way is still the same generation with the same entries.
 //!
-//! An unfinished line, which is a [`Run`]'s tail, goes as a whole: the run has none then, as if it had not been read yet.
-//! [`CoveredRuns`] has the digest of the operation's runs as they are now, next to which that of its record is kept.
+//! An unfinished line, which is the tail of a [`Run`], is removed as a whole: the run then has no tail, as if it had not been
+//! read yet. [`CoveredRuns`] has the digest of the operation's runs as they are now; it is accepted next to the digest in the
+//! record.
 
 mod encoding;
 
@@ -27,7 +27,7 @@ use super::{
     varint::{put_varint, take_varint},
 };
 
-/// The name of a session for ever: the agent's format and the agent's id.
+/// The permanent name of a session: the agent's format and the agent's id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionName {
     /// The format's name, such as `native`.
@@ -43,27 +43,27 @@ pub struct Entry {
     pub n: EntryNumber,
     /// Its id.
     pub id: EntryId,
-    /// The entry that its id is linked to, if its line carries no name.
+    /// The entry that its id links to, if its line has no name.
     pub link: Option<EntryNumber>,
 }
 
-/// Where a file is.
+/// The location of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Below the store's folder.
+    /// Relative to the store's folder.
     Store(Vec<u8>),
-    /// Below the home folder of this user on this computer.
+    /// Relative to the home folder of this user on this computer.
     Home(MachineId, Vec<u8>),
-    /// Anywhere on this computer.
+    /// An absolute path on this computer.
     Path(MachineId, Vec<u8>),
 }
 
-/// A file that holds, or held, generations of a session.
+/// A file that contains, or contained, generations of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Its number.
     pub n: FileNumber,
-    /// Where it was met.
+    /// Where it was found.
     pub place: Place,
 }
 
@@ -76,12 +76,12 @@ pub struct Generation {
     pub file: Option<FileNumber>,
 }
 
-/// A stretch of a generation: entries with consecutive numbers, and the state of the file after them.
+/// Entries with consecutive numbers that were added to a generation, and the state of the file after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Which generation grew.
+    /// The generation that grew.
     pub generation: GenerationNumber,
-    /// How many entries stood before.
+    /// How many entries of the generation precede it.
     pub start: u64,
     /// The first entry.
     pub first: EntryNumber,
@@ -89,30 +89,30 @@ pub struct Run {
     pub count: u64,
     /// The separators.
     pub gaps: Gaps,
-    /// How many bytes the file has up to the end of the last entry.
+    /// The length of the file up to the end of the last entry.
     pub bytes: u64,
     /// The running hash after the last entry.
     pub running: Running,
-    /// The bytes behind the last entry; only the last run of a growth has them.
+    /// The bytes after the last entry; only the last run of a growth has them.
     pub tail: Vec<u8>,
 }
 
-/// The separators of a run: pairs of a count and the bytes that stand before each of that many entries.
+/// The separators of a run: pairs of a count and the bytes before each of that many entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps(pub Vec<(u64, Vec<u8>)>);
 
-/// A place in a generation from which a path is read.
+/// A place in a generation; a path is read from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The generation.
     pub generation: GenerationNumber,
-    /// The entry at which the path ends; none before the first.
+    /// The last entry of the path; none if the path is empty.
     pub head: Option<EntryNumber>,
-    /// How many entries of the generation exist for the path.
+    /// How many entries of the generation the path may use.
     pub horizon: u64,
 }
 
-/// A branch that was made, moved, or (with nowhere to go) hidden.
+/// A branch that was created, moved, or (without a target) hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Move {
     /// The branch.
@@ -135,16 +135,16 @@ pub struct Step<T> {
 /// A numbered place to go back to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The number, given once.
+    /// The number, which is never reused.
     pub n: CheckpointNumber,
     /// The place.
     pub place: Position,
-    /// The entry before which it is: a turn of the user, or the record with which the agent set it; none if a command
-    /// put it there.
+    /// The entry that follows the checkpoint: a user turn, or the record with which the agent set it; none if a command
+    /// set it.
     pub before: Option<EntryNumber>,
     /// The format's own number.
     pub own: Option<String>,
-    /// A person's words.
+    /// The user's note.
     pub note: Option<Text>,
 }
 
@@ -155,225 +155,224 @@ pub struct Origin {
     pub entry: EntryNumber,
     /// The entry that it replaced.
     pub origin: EntryNumber,
-    /// The cut, if it was replaced for that.
+    /// The cuts, if it replaced the origin to shorten it.
     pub cut: Option<Cutting>,
 }
 
-/// The cuts in the answers of a line.
+/// The cuts in the tool results of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cutting {
     /// The tool.
     pub tool: Option<String>,
-    /// About how many tokens the answers had.
+    /// The approximate number of tokens that the results had.
     pub tokens_before: u64,
-    /// About how many they have now.
+    /// The approximate number of tokens that they have now.
     pub tokens_after: u64,
     /// The texts.
     pub texts: Vec<CutOff>,
 }
 
-/// A text that was cut, in characters.
+/// A text that was cut; lengths are in characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutOff {
-    /// The call that it answers.
+    /// The call whose result it is.
     pub call: String,
-    /// Which text of the answer, from 0.
+    /// The index of the text in the result.
     pub text: u64,
-    /// How many the text has.
+    /// The length of the original text.
     pub whole: u64,
-    /// How many of them stay.
+    /// How much of it was kept.
     pub kept: u64,
-    /// How many the words in place of the rest have.
+    /// The length of the words that replace the rest.
     pub suffix: u64,
 }
 
-/// The intent to put a new file in place of the live one. The folder itself tells whether it is done.
+/// The intent to replace the live file. The folder itself shows whether the rotation was completed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// The live file.
     pub file: FileNumber,
-    /// The name, in the same folder, that the old file gets.
+    /// The new name of the old file, in the same folder.
     pub aside: Vec<u8>,
     /// The generation that the old file holds.
     pub old: GenerationNumber,
     /// The generation that the new file holds.
     pub new: GenerationNumber,
-    /// The old file's inode, by which it is known when the renaming was cut short.
+    /// The old file's inode, which identifies it if the rotation was interrupted.
     pub inode: u64,
     /// The old file's length.
     pub length: u64,
 }
 
-/// A compressed file, whose own bytes are kept: no compressor is sure to make the same ones for ever.
+/// A compressed file, stored as it is: no compressor is guaranteed to reproduce the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// The generation that it holds.
+    /// The generation that it contains.
     pub generation: GenerationNumber,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// A file that an agent keeps next to a session's own, such as a tool's long answer.
+/// A file that an agent keeps next to the session file, such as a long tool result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// The file.
     pub file: FileNumber,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 /// Where the path of a generation begins: in another session, or in another file of this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Base {
-    /// The generation that goes on from there.
+    /// The generation that continues from there.
     pub generation: GenerationNumber,
     /// The other session's format.
     pub format: String,
     /// The other session's id.
     pub id: String,
-    /// The last entry that belongs to the path; none if the agent's file does not tell.
+    /// The last entry of the other session that belongs to the path; none if the agent's file does not say.
     pub entry: Option<EntryId>,
 }
 
-/// A change that somebody asked for, to be made later. It says what to do, never where that leads: whoever makes it plans it
-/// again.
+/// A change that was requested for later. It says what to do, not where that leads: it is planned again when it is executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The word of the command.
+    /// The name of the command.
     pub verb: String,
-    /// Go to this checkpoint.
+    /// The checkpoint to go to.
     pub checkpoint: Option<CheckpointNumber>,
-    /// Go to this entry.
+    /// The entry to go to.
     pub entry: Option<EntryId>,
-    /// Go to the end of this branch.
+    /// The branch to whose end to go.
     pub branch: Option<Text>,
-    /// Undo this operation.
+    /// The operation to undo.
     pub operation: Option<OperationNumber>,
     /// The note for the model.
     pub note: Option<Text>,
-    /// The words of its options, as they are typed.
+    /// Its options, as typed.
     pub options: Vec<Text>,
-    /// The computer and account of the person who asked; none if that was a program.
+    /// The computer and account of the person who asked; none if a program asked.
     pub machine: Option<MachineId>,
 }
 
-/// A line of which bytes were taken out: its entry keeps its id.
+/// A line with redacted bytes. Its entry keeps its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstone {
     /// The entry.
     pub entry: EntryNumber,
-    /// How many bytes its line has, as before.
+    /// The length of its line, which is unchanged.
     pub size: u64,
-    /// The line that came.
+    /// The id of the original line.
     pub line: Option<LineId>,
-    /// The line that is there now.
+    /// The id of the current line.
     pub covered: Option<LineId>,
-    /// The rule by which the bytes were found, if one found them.
+    /// The rule that found the bytes, if there was one.
     pub rule: Option<String>,
 }
 
-/// A file kept whole of which bytes were taken out.
+/// A file stored whole that has redacted bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoveredFile {
-    /// The operation that kept it.
+    /// The operation that stored it.
     pub operation: OperationNumber,
-    /// Its place among the files that the operation keeps: its containers, then its sidecars, from 0.
+    /// Its index among the files of the operation: first the containers, then the sidecars.
     pub at: u64,
-    /// The digest of the bytes that it has now.
+    /// The digest of its current bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// Their length.
     pub size: u64,
-    /// The rule by which the bytes were found, if one found them.
+    /// The rule that found the bytes, if there was one.
     pub rule: Option<String>,
 }
 
-/// Runs of an operation out of which unfinished lines were taken.
+/// Runs of an operation from which unfinished lines were removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoveredRuns {
     /// The operation that added them.
     pub operation: OperationNumber,
-    /// The digest of all its runs as they are now.
+    /// The digest of all runs of the operation as they are now.
     pub digest: Digest,
-    /// The unfinished lines that came, without the white space around them.
+    /// The ids of the removed lines, without the surrounding white space.
     pub lines: Vec<LineId>,
 }
 
-/// The facts that stand in an operation's record.
+/// The facts in the record of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Files met for the first time.
+    /// New files.
     pub files: Vec<File>,
-    /// Generations begun.
+    /// New generations.
     pub generations: Vec<Generation>,
-    /// Branches moved.
+    /// Moves of branches.
     pub moves: Vec<Move>,
-    /// The current branch, if it became another.
+    /// The current branch, if it changed.
     pub current: Option<Step<Text>>,
-    /// The number of the live file, if it became another.
+    /// The number of the live file, if it changed.
     pub live: Option<Step<FileNumber>>,
-    /// Whether lists leave the session out, if that changed.
+    /// Whether the session is hidden from lists, if that changed.
     pub hidden: Option<Step<u64>>,
-    /// Live files to be exchanged.
+    /// Rotations of live files.
     pub rotations: Vec<Rotation>,
     /// Compressed files.
     pub containers: Vec<Container>,
-    /// Files next to the session's own.
+    /// Sidecars.
     pub sidecars: Vec<Sidecar>,
-    /// The numbers of files that their agent deleted.
+    /// The numbers of files that the agent deleted.
     pub gone: Vec<FileNumber>,
-    /// Where generations begin elsewhere.
+    /// The bases of generations.
     pub bases: Vec<Base>,
     /// The change that waits from now on.
     pub request: Option<Request>,
-    /// The operation with the change that waits, if it became another.
+    /// The operation with the waiting change, if that changed.
     pub waiting: Option<Step<OperationNumber>>,
-    /// Lines that were taken out.
+    /// Lines with redacted bytes.
     pub tombstones: Vec<Tombstone>,
-    /// The title that the agent keeps in a file of its own, if it became another.
+    /// The title, if the agent keeps it in a separate file and it changed.
     pub title: Option<Text>,
-    /// Files kept whole of which bytes were taken out.
+    /// Files stored whole that have redacted bytes.
     pub covered_files: Vec<CoveredFile>,
-    /// The folder in which the session works, if the agent keeps that in a file of its own.
+    /// The working folder, if the agent keeps it in a separate file.
     pub folder: Option<Text>,
-    /// Runs out of which unfinished lines were taken.
+    /// Runs from which unfinished lines were removed.
     pub covered_runs: Vec<CoveredRuns>,
 }
 
-/// The facts of which an operation may have many.
+/// The facts that come in bulk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bulk {
     /// Lines that are new in the session.
     pub entries: Vec<Entry>,
-    /// Stretches that generations grew by.
+    /// Additions to generations.
     pub runs: Vec<Run>,
-    /// Checkpoints given.
+    /// New checkpoints.
     pub checkpoints: Vec<Checkpoint>,
-    /// Entries replaced.
+    /// Replaced entries.
     pub origins: Vec<Origin>,
 }
 
-/// The name that a record has for facts that stand next to it.
+/// How a record refers to facts that are stored next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// How many.
+    /// Their count.
     pub count: u64,
-    /// The digest of their encodings, in order; of an entry, that is its id.
+    /// The digest of their encodings, in order; an entry's encoding is its id.
     pub digest: Digest,
 }
 
 impl Place {
-    /// Returns the path, relative to the folder that it is below.
+    /// Returns the path, relative to the folder of its variant.
     pub fn path(&self) -> &[u8] {
         match self {
             Self::Store(path) | Self::Home(_, path) | Self::Path(_, path) => path,
         }
     }
 
-    /// Returns the file's own name, if it has one that is a text.
+    /// Returns the file name, if it is UTF-8.
     pub fn name(&self) -> Option<&str> {
         Path::new(OsStr::from_bytes(self.path())).file_name()?.to_str()
     }
@@ -402,7 +401,7 @@ impl Named {
         Self::of(origins)
     }
 
-    /// Names entries: the id of one covers its link and its line.
+    /// Names entries by their ids, which cover link and line.
     pub fn entries(entries: &[Entry]) -> Option<Self> {
         let digest = Digest::of_facts(entries.iter().map(|entry| entry.id.as_bytes().as_slice()));
         (!entries.is_empty()).then_some(Self { count: entries.len() as u64, digest })
@@ -410,7 +409,7 @@ impl Named {
 }
 
 impl Facts {
-    /// Puts every kind in the order of its keys.
+    /// Sorts the moves and the rotations by key.
     pub fn sort(&mut self) {
         self.moves.sort_by_key(|step| step.branch.to_text());
         self.rotations.sort_by_key(|rotation| rotation.file);
@@ -418,7 +417,7 @@ impl Facts {
 }
 
 impl Bulk {
-    /// Puts every kind in the order of its keys, which is the order in which a store gives them back.
+    /// Sorts the runs and origins by key, the order in which a store returns them.
     pub fn sort(&mut self) {
         self.runs.sort_by_key(|run| (run.generation, run.start));
         self.origins.sort_by_key(|origin| origin.entry);
@@ -431,7 +430,7 @@ impl Run {
         self.start.saturating_add(self.count)
     }
 
-    /// Returns how many bytes the file has after this run.
+    /// Returns the length of the file after this run.
     pub fn length(&self) -> u64 {
         self.bytes.saturating_add(self.tail.len() as u64)
     }
@@ -441,26 +440,26 @@ impl Run {
         self.first..self.first.plus(self.count)
     }
 
-    /// Returns the unfinished line behind its last entry, without the white space around it, if there is one.
+    /// Returns the unfinished line after its last entry, without the surrounding white space, if there is one.
     pub fn unfinished(&self) -> Option<&[u8]> {
         Some(self.tail.trim_ascii()).filter(|line| !line.is_empty())
     }
 
-    /// Returns the number of its last entry, if it has any.
+    /// Returns the number of its last entry, if it has entries.
     pub fn last(&self) -> Option<EntryNumber> {
         (self.count > 0).then(|| self.entries().end.minus(1))
     }
 }
 
 impl Gaps {
-    /// Returns the separator that comes before an entry unless a run says otherwise: a line end, but for the first.
+    /// Returns the default separator before an entry: a line feed, or nothing before the first entry.
     pub fn usual(position: u64) -> &'static [u8] {
         if position == 0 { b"" } else { b"\n" }
     }
 
-    /// Adds the separator of the next entry, which has this position in its generation.
+    /// Adds the separator of the next entry, whose index in the generation is `position`.
     ///
-    /// Invariant: nothing is kept while all separators are the usual ones.
+    /// Invariant: nothing is stored while all separators are the default ones.
     pub fn push(&mut self, so_far: u64, position: u64, separator: &[u8]) {
         if self.0.is_empty() {
             if separator == Self::usual(position) {
@@ -515,7 +514,7 @@ impl Gaps {
         bytes
     }
 
-    /// Reads what [`Gaps::encode`] wrote.
+    /// Decodes the output of [`Gaps::encode`].
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut gaps = Vec::new();
         while !bytes.is_empty() {

@@ -1,21 +1,21 @@
-//! Identities: what every hash in the store covers. The id contract, written down once.
+//! Ids: what every hash in the store covers. This is the only definition of the id contract.
 //!
-//! All hashes are BLAKE3 in keyed mode; the key is a name of the domain in ASCII, padded with zero bytes to 32.
+//! All hashes are BLAKE3 in keyed mode. The key is the ASCII name of the domain, padded with zero bytes to 32.
 //!
 //! | id | key | what is hashed |
 //! |---|---|---|
 //! | [`LineId`] | none (plain BLAKE3) | the bytes of the line |
 //! | [`EntryId`] | `undertext entry 1` | the link's id (32 bytes, or nothing), then the line's id |
-//! | [`Running`] | `undertext running 1` | the running hash so far, the entry's id, the separator before it |
+//! | [`Running`] | `undertext running 1` | the previous running hash, the entry's id, the separator before it |
 //! | [`OperationId`] | `undertext operation 2` | see [`crate::model::Operation`] |
-//! | [`Digest`] of facts | `undertext facts 2` | their encodings, each behind its length |
+//! | [`Digest`] of facts | `undertext facts 2` | their encodings, each preceded by its length |
 //! | [`Digest`] of words | `undertext words 2` | the salt (16 bytes), then the text |
-//! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept byte for byte |
+//! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is stored whole |
 //!
-//! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the
-//! entry that stands before this one in its file. The running hash of an empty generation is 32 zero bytes.
+//! The link is empty if the line has a name of its own (see [`crate::model::line::Shape::name`]); otherwise it is the id of the
+//! entry before this one in its file. The running hash of an empty generation is 32 zero bytes.
 //!
-//! Invariant: these functions never change their answers; the tests pin examples.
+//! Invariant: these functions never change their results; the tests pin examples.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ const RUNNING: [u8; 32] = domain("undertext running 1");
 const OPERATION: [u8; 32] = domain("undertext operation 2");
 const FACTS: [u8; 32] = domain("undertext facts 2");
 const WORDS: [u8; 32] = domain("undertext words 2");
-/// How many bytes of facts are hashed in one piece.
+/// How many bytes of facts are hashed at once.
 const PIECE: usize = 1 << 16;
 
 macro_rules! id_type {
@@ -47,7 +47,7 @@ macro_rules! id_type {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// Wraps the 32 bytes of an id that was stored.
+            /// Wraps the 32 bytes of a stored id.
             pub const fn new(bytes: [u8; 32]) -> Self {
                 Self(bytes)
             }
@@ -57,12 +57,12 @@ macro_rules! id_type {
                 &self.0
             }
 
-            /// Returns the id held in `bytes` if they are 32.
+            /// Returns the id in `bytes` if there are exactly 32.
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self)
             }
 
-            /// Returns the id that `text` writes in 64 hexadecimal digits.
+            /// Parses 64 hexadecimal digits.
             pub fn from_hex(text: &str) -> Option<Self> {
                 let mut bytes = [0; 32];
                 let pairs = text.as_bytes().chunks(2);
@@ -77,7 +77,7 @@ macro_rules! id_type {
         }
 
         impl fmt::Display for $name {
-            /// Writes hexadecimal digits, as many as the precision says: `{id:.12}`.
+            /// Writes hexadecimal digits; the precision limits their number: `{id:.12}`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut digits = String::with_capacity(64);
                 for nibble in self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
@@ -107,24 +107,24 @@ id_type! {
     LineId
 }
 id_type! {
-    /// The id of a line in its place in a session.
+    /// The id of a line at its place in a session.
     EntryId
 }
 id_type! {
-    /// The hash that vouches for the order and completeness of a generation so far.
+    /// The hash that proves the order and completeness of a generation so far.
     Running
 }
 id_type! {
-    /// The hash that vouches for an operation and for all earlier operations of its session.
+    /// The hash that covers an operation and all earlier operations of its session.
     OperationId
 }
 
 id_type! {
-    /// The hash by which an operation's record names data that is next to it.
+    /// The hash by which a record refers to data that is stored next to it.
     Digest
 }
 
-/// The number that tells a store from every other one: it is drawn when the store is made.
+/// The random id of a store, drawn when the store is created.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreId([u8; 16]);
 
@@ -139,7 +139,7 @@ impl StoreId {
         &self.0
     }
 
-    /// Returns the id that `text` writes in 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let is_hex = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten();
@@ -165,7 +165,7 @@ impl fmt::Debug for StoreId {
     }
 }
 
-/// A user's account on one computer: a number that is drawn once.
+/// A user account on one computer: a random number that is drawn once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MachineId(u64);
 
@@ -182,7 +182,7 @@ impl MachineId {
 }
 
 impl OperationId {
-    /// Returns the hash of an operation, which covers the one before it, its store, session and number, and its record.
+    /// Returns the hash of an operation. It covers the operation before it, the store, the session, the number and the record.
     pub(crate) fn of(
         before: Option<OperationId>,
         store: StoreId,
@@ -210,7 +210,7 @@ impl Digest {
 
     /// Returns the digest of the encodings of facts.
     pub(crate) fn of_facts<'a>(encodings: impl Iterator<Item = &'a [u8]>) -> Self {
-        // Few facts are hashed in one piece, which is many times faster.
+        // Small input is hashed in one call, which is many times faster.
         let (mut piece, mut many) = (Vec::with_capacity(256), None);
         for bytes in encodings {
             piece.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
@@ -226,7 +226,7 @@ impl Digest {
         })
     }
 
-    /// Returns the digest of words under a salt.
+    /// Returns the digest of words with a salt.
     pub fn of_words(salt: &[u8; 16], text: &str) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(&WORDS);
         Self(*hasher.update(salt).update(text.as_bytes()).finalize().as_bytes())
@@ -246,7 +246,7 @@ impl LineId {
 }
 
 impl EntryId {
-    /// Returns the id of a line that follows `link`, or that carries a name of its own.
+    /// Returns the id of a line that follows `link`, or of one that has a name of its own.
     pub fn of(link: Option<EntryId>, line: LineId) -> Self {
         let mut input = [0; 64];
         let used = if let Some(link) = link {
@@ -282,7 +282,7 @@ impl Running {
     }
 }
 
-/// The first digits of an id, as a person types them.
+/// The first digits of an id, as typed by a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPrefix {
     low: [u8; 32],
@@ -305,26 +305,26 @@ impl IdPrefix {
         Some(Self { low, high })
     }
 
-    /// Returns all digits of an id, the prefix of this id alone.
+    /// Returns the prefix that consists of all digits of an id and so matches it alone.
     pub fn whole(id: &EntryId) -> Self {
         Self { low: id.0, high: id.0 }
     }
 
-    /// Returns whether an id begins with these digits.
+    /// Returns true if an id starts with these digits.
     pub fn matches(&self, id: &EntryId) -> bool {
         self.low <= id.0 && id.0 <= self.high
     }
 
-    /// Returns the least and the greatest id that begin with these digits.
+    /// Returns the least and the greatest id that start with these digits.
     pub fn bounds(&self) -> (EntryId, EntryId) {
         (EntryId(self.low), EntryId(self.high))
     }
 }
 
-/// A record's own name, cut to 63 bits for an index: candidates are compared in full.
+/// A record's own name, shortened to 63 bits for an index. Candidates are compared in full.
 ///
-/// Names that begin with 8 hexadecimal digits keep these as their high 31 bits and one, so that a typed prefix is a
-/// range; the rest is hashed.
+/// If a name starts with 8 hexadecimal digits, they become the high 32 bits of the tag, so a typed prefix is a range of tags; the
+/// rest is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameTag(u64);
 
@@ -352,7 +352,7 @@ impl NameTag {
         self.0
     }
 
-    /// Returns the least and the greatest tag of names that begin with `prefix`: one tag unless it is hexadecimal.
+    /// Returns the least and the greatest tag of names that start with `prefix`; the two are equal unless it is hexadecimal.
     pub fn bounds(prefix: &str) -> (Self, Self) {
         let whole = Self::of(prefix);
         match leading_hex(prefix) {
@@ -369,7 +369,7 @@ impl NameTag {
     }
 }
 
-/// Returns the value and the number of the leading hexadecimal digits, 8 at most.
+/// Returns the value and the count of the leading hexadecimal digits, at most 8.
 fn leading_hex(name: &str) -> (u32, usize) {
     let mut value = 0;
     let mut n = 0;

@@ -1,21 +1,20 @@
-//! Lines: how the bytes of a file become records, and what the store looks for in one.
+//! Lines: how the bytes of a file become records, and what the store looks for in a line.
 //!
-//! A file is white space and lines in turn, then a **tail**. White space is space, tab, CR and LF;
-//! the white space before a line is its **separator**. The bytes between two LF are a physical line. Behind
-//! the white space with which it begins, a physical line is taken apart from the front:
+//! A file alternates white space and lines, and ends with a **tail**. White space is space, tab, CR and LF; the white space
+//! before a line is its **separator**. The bytes between two LFs are a physical line. After its leading white space, a physical
+//! line is split from the front:
 //!
-//! 1. A complete JSON object (the grammar of [`crate::json`]) is a line and ends at its brace. What
-//!    follows is treated alike: white space, then a line, **glued** to the one before it.
-//! 2. Anything else is **opaque**. With its LF present it runs up to that LF, white space at its end
-//!    included. Without, it is not yet a line and remains in the tail.
-//! 3. An opaque line is split once: at the first `{"`, not at its beginning, from which the rest
-//!    without the white space at its end is exactly one object. The stub before it is the opaque
-//!    line, the object a glued one with an empty separator.
+//! 1. A complete JSON object (the grammar of [`crate::json`]) is a line and ends at its brace. The rest is
+//!    split in the same way: white space, then a line that is **glued** to the one before it.
+//! 2. Anything else is **opaque**. If the LF is there, the line extends up to it, including trailing white
+//!    space. If not, the bytes are not a line yet and remain in the tail.
+//! 3. An opaque line is split once: at the first `{"` after its beginning such that the rest, without trailing
+//!    white space, is exactly one object. The stub before it is the opaque line; the object is a glued line with
+//!    an empty separator.
 //!
-//! The search of rule 3 looks at every `{"` in turn, also at those inside strings. A candidate that
-//! is no such object costs the bytes up to and including the first at which it cannot become one,
-//! or all that it has. Once the candidates have cost more than 16 times the length of the opaque
-//! line plus 1 MiB, it is not split.
+//! The search of rule 3 tries every `{"` in turn, including those inside strings. A candidate that fails costs
+//! the bytes up to and including the first one at which it cannot become such an object, or all its bytes. Once
+//! the candidates have cost more than 16 times the length of the opaque line plus 1 MiB, the line is not split.
 //!
 //! ```text
 //! {"a":1}{"b":2}⏎    object, object
@@ -24,10 +23,10 @@
 //! {"a":{"b":2}       tail
 //! ```
 //!
-//! Invariant: separators, lines and tail, joined, are the bytes that came.
-//! Invariant: a line depends on the bytes up to its LF only, an object on those up to its brace: so
-//! a file that grows keeps its lines, and reading it in parts gives the same ones.
-//! Invariant: all of the above is the store's byte contract and never changes; ids depend on it.
+//! Invariant: separators, lines and tail, concatenated, are the original bytes.
+//! Invariant: a line depends only on the bytes up to its LF, an object only on those up to its brace. So a file
+//! that grows keeps its lines, and reading it in parts gives the same lines.
+//! Invariant: all of this is the byte contract of the store and never changes; ids depend on it.
 
 use std::ops::Range;
 
@@ -35,40 +34,40 @@ use memchr::memmem;
 
 use crate::json::{self, Looked, Raw, Visit};
 
-/// The bytes from which a JSON string value is a text.
+/// The minimum length in bytes of a JSON string that is a text.
 pub const TEXT_MIN: usize = 256;
 
-/// The most bytes that a line may have, together with its separator.
+/// The maximum length of a line together with its separator, in bytes.
 pub const LINE_MAX: usize = 512 << 20;
 
-/// The shape of a line that is one complete object, as the scanner finds it; spans count from its brace.
+/// The shape of a line that is one complete object, as found by the scanner. Ranges count from its opening brace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// The string values of [`TEXT_MIN`] bytes or more between their quotes, at any depth, in order.
+    /// The string values of at least [`TEXT_MIN`] bytes, without their quotes, at any depth, in order.
     pub texts: Vec<Range<usize>>,
-    /// The record's own id, between its quotes.
+    /// The record's own id, without its quotes.
     ///
-    /// It is the value of the last outermost key `uuid`, if that is a string and not empty; else,
-    /// if there is an outermost key `parentId`, that of the last `id` under the same condition.
-    /// Keys are compared by their bytes, escapes as they stand.
+    /// It is the value of the last top-level key `uuid` if that is a non-empty string; otherwise, if there is a
+    /// top-level key `parentId`, the value of the last top-level `id` under the same condition. Keys are compared
+    /// as raw bytes, without resolving escapes.
     pub name: Option<Range<usize>>,
 }
 
-/// One line where it is.
+/// One line, borrowed from its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The white space before it.
     pub separator: &'a [u8],
     /// The record.
     pub bytes: &'a [u8],
-    /// Its shape if it is an object, None if it is opaque.
+    /// Its shape if it is an object; none if it is opaque.
     pub shape: Option<Shape>,
     /// Whether it began on the same physical line as the line before it.
     pub glued: bool,
 }
 
 impl<'a> Line<'a> {
-    /// Returns the object that the line is, if it is one.
+    /// Returns the JSON object, if the line is one.
     pub fn record(&self) -> Option<Raw<'a>> {
         self.shape.as_ref().map(|_| Raw::scanned(self.bytes))
     }
@@ -82,7 +81,7 @@ pub struct Split<'a> {
     glued: bool,
 }
 
-/// Takes a physical line apart.
+/// Splits a physical line into lines.
 ///
 /// The segment is the physical line without its LF, or its rest behind lines already
 /// taken. White space carried over from before may precede it.
@@ -96,7 +95,7 @@ pub fn split_unfinished(segment: &[u8]) -> Split<'_> {
 }
 
 impl<'a> Split<'a> {
-    /// Returns the bytes that no line has taken: the tail so far, or the beginning of the next separator.
+    /// Returns the bytes that belong to no line: the tail so far, or the start of the next separator.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -122,7 +121,7 @@ impl<'a> Iterator for Split<'a> {
     }
 }
 
-/// Finds where an opaque line is split: the length of its stub, and how many bytes were looked at for that.
+/// Finds where to split an opaque line. Returns the length of the stub, and how many bytes were scanned.
 fn stub(opaque: &[u8]) -> (Option<usize>, usize) {
     let end = opaque.iter().rposition(|&byte| !json::is_blank(byte)).map_or(0, |last| last + 1);
     let (trimmed, mut cost) = (opaque.get(..end).unwrap_or_default(), 0);
@@ -134,7 +133,7 @@ fn stub(opaque: &[u8]) -> (Option<usize>, usize) {
         let candidate = trimmed.get(before + 1..).unwrap_or_default();
         cost += match json::scan(candidate, &mut ()) {
             Ok(len) if len == candidate.len() => return (Some(before + 1), cost + len),
-            // The byte behind the brace is the one at which it is no longer exactly one object.
+            // The byte after the brace is the first at which it is not exactly one object.
             Ok(len) => len + 1,
             Err(Looked(len)) => len,
         };
@@ -145,7 +144,7 @@ fn stub(opaque: &[u8]) -> (Option<usize>, usize) {
     (None, cost)
 }
 
-/// The part of an object's shape that a scan has seen.
+/// What a scan has found of an object's shape.
 struct Seen<'a> {
     object: &'a [u8],
     texts: Vec<Range<usize>>,
@@ -160,7 +159,7 @@ impl Seen<'_> {
         Shape { texts: self.texts, name }
     }
 
-    /// Returns the span between the quotes of a string that is not empty.
+    /// Returns the range between the quotes of a non-empty string.
     fn name(&self, value: &Range<usize>) -> Option<Range<usize>> {
         let is_string = self.object.get(value.start) == Some(&b'"');
         (is_string && value.len() > 2).then(|| value.start + 1..value.end - 1)

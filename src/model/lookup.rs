@@ -1,4 +1,4 @@
-//! Lookup tables: values that are found by their keys, and have no order that could show anywhere.
+//! Hash maps whose iteration order is never observable.
 
 #![expect(
     clippy::disallowed_types,
@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-/// Values that are found by their keys alone.
+/// A map that is only accessed by key, or sorted as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup<K, V>(HashMap<K, V>);
 
@@ -23,22 +23,22 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.get(key)
     }
 
-    /// Returns the value of a key, to be changed.
+    /// Returns a mutable reference to the value of a key.
     pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.0.get_mut(key)
     }
 
-    /// Gives a key a value, and returns the one that it had.
+    /// Sets the value of a key, and returns the previous one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.0.insert(key, value)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns all of them, in the order of their keys.
+    /// Returns all pairs, sorted by key.
     pub(crate) fn sorted(self) -> Vec<(K, V)>
     where
         K: Ord,
@@ -48,7 +48,7 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         all
     }
 
-    /// Removes all of them.
+    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

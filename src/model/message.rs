@@ -1,19 +1,19 @@
-//! The normalised view: the messages of any agent's records, in one shape.
+//! The normalised view: the messages of all agents in one shape.
 
 use std::borrow::{Borrow, Cow};
 
 use crate::model::Timestamp;
 
-/// Who speaks.
+/// Who wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Instructions, or words of the program itself.
+    /// Instructions, or words of the agent program.
     System,
-    /// The person, or a text that is put in the person's place.
+    /// The user, or a text in the user's place.
     User,
     /// The model.
     Assistant,
-    /// A tool that answers a call.
+    /// A tool that returns a result.
     Tool,
 }
 
@@ -32,7 +32,7 @@ impl Role {
 /// One part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text(String),
     /// The model's reasoning.
     Thinking(Thinking),
@@ -42,48 +42,48 @@ pub enum Block {
         id: String,
         /// The tool.
         name: String,
-        /// The arguments: JSON as it is in the record.
+        /// The arguments: JSON, exactly as in the record.
         input: String,
-        /// The text that the provider must get back with the call to take it as its own.
+        /// The signature that the provider needs back with the call to recognise it.
         signature: Option<String>,
     },
-    /// The answer of a tool.
+    /// The result of a tool.
     Result {
         /// The call it answers.
         id: String,
-        /// The tool, where the record says it.
+        /// The tool, if the record names it.
         name: Option<String>,
-        /// The answer: texts, images and blocks unknown here.
+        /// The content: texts, images and blocks of unknown kinds.
         blocks: Vec<Block>,
         /// Whether the tool failed.
         error: bool,
     },
     /// A picture.
     Image(Image),
-    /// A block of a kind unknown here.
+    /// A block of an unknown kind.
     Other {
-        /// Its kind, by its own word.
+        /// Its kind, as named in the record.
         name: String,
-        /// All of it: JSON as it is in the record.
+        /// The whole block: JSON, exactly as in the record.
         json: String,
     },
 }
 
-/// The thoughts of a model before it spoke.
+/// The reasoning of a model before its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thinking {
-    /// The readable part of them.
+    /// The readable part.
     pub text: String,
-    /// The text that the provider must get back to take them as its own: a signature, or all, for it alone to read.
+    /// The data that the provider needs back to recognise it: a signature, or the whole reasoning in encrypted form.
     pub signature: Option<String>,
-    /// Whether they are unreadable, and the signature is all.
+    /// Whether nothing is readable, and the signature is everything.
     pub is_redacted: bool,
 }
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// How many bytes its block has in the record.
+    /// The length of its block in the record, in bytes.
     pub bytes: usize,
     /// Its media type, such as `image/png`.
     pub media: Option<String>,
@@ -94,30 +94,30 @@ pub struct Image {
 /// Where the pixels of a picture are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// In the record, in base64.
+    /// In the record, base64-encoded.
     Data(String),
-    /// At an address.
+    /// At a URL.
     Url(String),
-    /// At a place to which the record alone does not lead.
+    /// In a place that cannot be found from the record alone.
     Elsewhere,
 }
 
-/// How an answer of a model ended.
+/// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It was said to the end.
+    /// The answer was complete.
     End,
-    /// The room for it ran out.
+    /// The token limit was reached.
     Length,
-    /// It waits for the results of its calls.
+    /// The model is waiting for the results of its calls.
     Calls,
-    /// It is to be continued as it is.
+    /// The provider paused the turn; it can be continued as it is.
     Paused,
-    /// The model would not answer.
+    /// The model refused to answer.
     Refused,
-    /// Someone broke it off.
+    /// Someone aborted the answer.
     Aborted,
-    /// Something failed.
+    /// An error occurred.
     Error,
 }
 
@@ -135,7 +135,7 @@ impl Stop {
         }
     }
 
-    /// Returns the word of that interface; what it has no word for is said by the word used in every output.
+    /// Returns the stop reason of the Messages API, or the word used in every output if the API has none.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::End => "end_turn",
@@ -147,7 +147,7 @@ impl Stop {
         }
     }
 
-    /// Reads the word of the interface that most agents keep, and that gateways hand on as it is.
+    /// Parses a stop reason of the Messages API, which most agents record and gateways pass through.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Some(match word {
             "end_turn" | "stop_sequence" => Self::End,
@@ -160,7 +160,7 @@ impl Stop {
     }
 }
 
-/// The tokens that a model says it used for one request.
+/// The token counts that the provider reported for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Tokens of the request that were neither read from nor written to a cache.
@@ -174,12 +174,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns how many tokens the request had: those read from a cache and written to it belong to it too.
+    /// Returns the tokens of the request, including those read from or written to a cache.
     pub fn asked(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// Returns how many tokens the request and its answer had.
+    /// Returns the tokens of the request and the answer.
     pub fn total(&self) -> u64 {
         self.asked().saturating_add(self.output)
     }
@@ -200,17 +200,17 @@ pub struct Message {
     pub role: Role,
     /// The blocks that make it up.
     pub blocks: Vec<Block>,
-    /// The provider's id of a message that is split over several records.
+    /// The provider's id of the message, which may be split over several records.
     pub id: Option<String>,
-    /// When it was said.
+    /// When it was written.
     pub time: Option<Timestamp>,
-    /// Which model answered.
+    /// The model that answered.
     pub model: Option<String>,
     /// The tokens that the model used.
     pub usage: Option<Usage>,
-    /// How the answer ended, where the record says it.
+    /// Why the model stopped, if the record says so.
     pub stop: Option<Stop>,
-    /// Whether it represents the messages that a compaction left out.
+    /// Whether it summarises the messages that a compaction removed from the context.
     pub is_summary: bool,
 }
 
@@ -225,7 +225,7 @@ impl Block {
         Self::Result { id, name: None, blocks: vec![Self::Text(text)], error: true }
     }
 
-    /// Returns the words of a tool's answer: its texts, joined by line ends; any other block has none.
+    /// Returns the texts of a tool result, joined with line feeds; empty for other blocks.
     pub fn answer_text(&self) -> Cow<'_, str> {
         match self {
             Self::Result { blocks, .. } => texts(blocks),
@@ -235,10 +235,10 @@ impl Block {
 }
 
 impl Image {
-    /// The words that stand for a picture in one line.
+    /// The placeholder for a picture in one line of text.
     pub const WORDS: &str = "[image]";
 
-    /// Returns a picture at an address, which may hold the picture itself.
+    /// Returns a picture with this URL; a `data:` URL contains the picture itself.
     pub fn at(url: &str, bytes: usize) -> Self {
         let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
         let (media, source) = match inline {
@@ -250,7 +250,7 @@ impl Image {
 }
 
 impl Message {
-    /// Returns a message that says nothing about itself.
+    /// Returns a message without metadata.
     pub fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
@@ -264,12 +264,12 @@ impl Message {
         }
     }
 
-    /// Returns the words of the message: its texts, joined by line ends.
+    /// Returns the texts of the message, joined with line feeds.
     pub fn text(&self) -> String {
         texts(&self.blocks).into_owned()
     }
 
-    /// Returns the blocks; blocks in a tool's answer that are no texts follow the answer.
+    /// Returns the blocks; a tool result is followed by those of its blocks that are not texts.
     pub fn parts(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().flat_map(|block| {
             let within = match block {
@@ -293,12 +293,12 @@ fn texts<'a>(blocks: &'a [Block]) -> Cow<'a, str> {
     Cow::Owned(blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the first line of a text that says something, without the white space around it.
+/// Returns the first line that is not blank, trimmed.
 pub fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// Returns whether a program, by its path, is a shell.
+/// Returns true if `program`, a path or a name, is a shell.
 fn is_shell(program: &str) -> bool {
     const SHELLS: [&str; 9] =
         ["ash", "bash", "dash", "fish", "ksh", "powershell", "pwsh", "sh", "zsh"];
@@ -306,7 +306,7 @@ fn is_shell(program: &str) -> bool {
     SHELLS.contains(&name.strip_suffix(".exe").unwrap_or(name))
 }
 
-/// Returns the command line that a call gives in words; of one that is given to a shell, what the shell runs.
+/// Returns the command line of a call's arguments; for a shell with `-c`, returns the script.
 pub fn shell_line<W: Borrow<str>>(words: &[W]) -> Option<String> {
     match words {
         [] => None,

@@ -1,10 +1,10 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: `number` (and `entries`, sets of one) and `time`, `id` (what a hash covers), [`mod@line`] (how bytes become
-//! lines), `fact` (the lasting facts), `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and
-//! `varint` (the encoding), `span` (what is in a generation), `tombstones`, `state` (a session's state, folded from its
-//! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what is
-//! around a hit), `lookup` (values that have no order), `layout` (the names in a store's folder).
+//! Read in this order: `number` (and `entries`, sets of entry numbers) and `time`, `id` (what each hash covers), [`mod@line`]
+//! (how bytes become lines), `fact` (the permanent facts), `command`, `text` and `operation` (how a command records its facts),
+//! `tagged` and `varint` (the encoding), `span` (the entries of a generation), `tombstones`, `state` (a session's state, folded
+//! from its operations), `record` (values derived from a line), `message` (its content), `cut` (shortened texts), `around`
+//! (context lines of a hit), `lookup` (maps without an observable order), `layout` (the file names in a store's folder).
 
 mod around;
 mod command;

@@ -1,8 +1,8 @@
-//! Numbers: each kind of numbered thing has a type of its own, so that the number of one is never taken for another's.
+//! Numbers: each kind of number has its own type, so one kind cannot be mistaken for another.
 //!
-//! Counts, lengths and sizes are plain integers. What is consecutive can be ranged over, and nothing else is computed.
+//! Counts, lengths and sizes are plain integers. A number supports ranges and steps, and no other arithmetic.
 //!
-//! Invariant: a number is stored, hashed and shown as the bare number that it holds.
+//! Invariant: a number is stored, hashed and shown as a plain integer.
 
 use std::{fmt, num::ParseIntError, ops::Range, str::FromStr};
 
@@ -14,10 +14,10 @@ macro_rules! number {
         pub struct $name(u64);
 
         impl $name {
-            /// The first one.
+            /// The first number.
             pub const FIRST: Self = Self($first);
 
-            /// The range of all.
+            /// The range of all numbers.
             pub const ALL: Range<Self> = Self(0)..Self(u64::MAX);
 
             /// Wraps a number.
@@ -36,34 +36,34 @@ macro_rules! number {
                 self.plus(1)
             }
 
-            /// Returns the one that comes `count` later.
+            /// Returns the number `count` after this one.
             #[must_use]
             pub const fn plus(self, count: u64) -> Self {
                 Self(self.0.saturating_add(count))
             }
 
-            /// Returns the one that comes `count` earlier, or the first one.
+            /// Returns the number `count` before this one, or the first.
             #[must_use]
             pub fn minus(self, count: u64) -> Self {
                 Self(self.0.saturating_sub(count)).max(Self::FIRST)
             }
 
-            /// Returns by how much it is greater than `earlier`; 0 if it is not.
+            /// Returns the distance from `earlier`, or 0 if this one is not greater.
             pub const fn since(self, earlier: Self) -> u64 {
                 self.0.saturating_sub(earlier.0)
             }
 
-            /// Returns the index that it has in a list of all; none before the first.
+            /// Returns its index in a list of all numbers; none before the first.
             pub fn index(self) -> Option<usize> {
                 self.index_from(Self::FIRST)
             }
 
-            /// Returns the index that it has in a list of all from `first` on; none before that.
+            /// Returns its index in a list that starts with `first`; none before that.
             pub fn index_from(self, first: Self) -> Option<usize> {
                 usize::try_from(self.0.checked_sub(first.0)?).ok()
             }
 
-            /// Returns the range of this one alone.
+            /// Returns the range of only this number.
             pub const fn alone(self) -> Range<Self> {
                 self..self.next()
             }
@@ -73,8 +73,8 @@ macro_rules! number {
                 (range.start.0..range.end.0).map(Self)
             }
 
-            /// Returns ranges that hold these numbers, in their order; a number joins the range before it if fewer
-            /// than `near` others lie between.
+            /// Returns ranges that contain these numbers, in the given order. A number joins the previous range if fewer than
+            /// `near` others are between them.
             pub fn ranges(
                 numbers: impl IntoIterator<Item = Self>,
                 near: u64,
@@ -91,18 +91,18 @@ macro_rules! number {
                 ranges
             }
 
-            /// Returns the parts of a range, in order; each has `size` numbers, the last one may have fewer.
+            /// Splits a range into batches of `size` numbers; the last batch may be smaller.
             pub fn batches(range: Range<Self>, size: usize) -> impl Iterator<Item = Range<Self>> {
                 let starts = (range.start.0..range.end.0).step_by(size).map(Self);
                 starts.map(move |start| start..start.plus(size as u64).min(range.end))
             }
 
-            /// Returns all earlier ones, in order.
+            /// Returns all earlier numbers, ascending.
             pub fn earlier(self) -> impl DoubleEndedIterator<Item = Self> {
                 Self::each(Self::FIRST..self)
             }
 
-            /// Returns this one and all later ones, in order.
+            /// Returns this number and all later ones, ascending.
             pub fn onwards(self) -> impl Iterator<Item = Self> {
                 (self.0..).map(Self)
             }
@@ -142,7 +142,7 @@ number! {
 }
 
 number! {
-    /// The number of a checkpoint in its session, given once.
+    /// The number of a checkpoint in its session, never reused.
     CheckpointNumber from 0
 }
 
@@ -157,7 +157,7 @@ number! {
 }
 
 number! {
-    /// The place of an entry in the order of its generation.
+    /// The index of an entry in its generation.
     PlaceNumber from 0
 }
 

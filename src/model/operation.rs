@@ -1,14 +1,14 @@
-//! Operations: the canonical record of one command, and the chain that its hash makes.
+//! Operations: the canonical record of one command, and the hash chain.
 //!
 //! ```text
 //! record    1 when   2 what   3 the number of its first entry   4 entries   5 runs   6 checkpoints   7 origins   8 facts
 //! hash      BLAKE3( hash before, store, session's format and id, number, record )
 //! ```
 //!
-//! See [`super::tagged`] for the encoding. The numbers of fields are those of the `tagged!` lines of this file and of `fact`,
-//! the numbers of commands those of `command`; they are frozen with the first release.
+//! See [`super::tagged`] for the encoding. The `tagged!` lines of this file and of `fact` define the field numbers, and `command`
+//! defines the command numbers; they are frozen with the first release.
 //!
-//! Invariant: a kind of fact takes room only where it occurs, so a new one changes no hash of an operation without it.
+//! Invariant: a fact uses space only if it is present, so a new kind of fact does not change the hash of an operation without it.
 
 use super::{
     Bulk, Command, Digest, EntryNumber, Facts, Malformed, Named, OperationId, OperationNumber, Run,
@@ -20,7 +20,7 @@ use super::{
 pub struct Operation {
     /// Its number in the session.
     pub n: OperationNumber,
-    /// When it was.
+    /// When it was executed.
     pub at: Timestamp,
     /// Its command.
     pub command: Command,
@@ -28,17 +28,17 @@ pub struct Operation {
     pub first: EntryNumber,
     /// The entries that it added.
     pub entries: Option<Named>,
-    /// The runs.
+    /// The runs that it added.
     pub runs: Option<Named>,
-    /// The checkpoints.
+    /// The checkpoints that it added.
     pub checkpoints: Option<Named>,
-    /// The origins.
+    /// The origins that it added.
     pub origins: Option<Named>,
     /// The small facts.
     pub facts: Facts,
-    /// The numbers of fields, kinds and commands in it that a newer program wrote and this one does not know.
+    /// The numbers of fields, kinds and commands that a newer program wrote and this program does not know.
     pub unknown: Vec<u64>,
-    /// The record as it is stored and hashed.
+    /// The encoded record, as stored and hashed.
     pub record: Vec<u8>,
     /// Its hash.
     pub hash: OperationId,
@@ -77,7 +77,7 @@ impl Operation {
         operation
     }
 
-    /// Reads an operation as it was stored.
+    /// Decodes a stored operation, and fills in the words of people.
     pub fn open(
         n: OperationNumber,
         record: Vec<u8>,
@@ -95,7 +95,7 @@ impl Operation {
         Ok(Self { n, unknown, record, hash, ..operation })
     }
 
-    /// Returns the hash that its record must have.
+    /// Returns the hash that the record must have.
     pub fn hash_after(
         &self,
         before: Option<OperationId>,
@@ -105,8 +105,8 @@ impl Operation {
         OperationId::of(before, store, session, self.n, &self.record)
     }
 
-    /// Returns whether these are the facts that its record names; if unfinished lines were taken out of its runs, these have
-    /// the digest `covered`.
+    /// Returns true if the record names exactly these facts. If unfinished lines were removed from the runs, the digest of the
+    /// runs may be `covered` instead.
     pub fn names(&self, bulk: &Bulk, covered: Option<Digest>) -> bool {
         self.entries == Named::entries(&bulk.entries)
             && self.names_runs(&bulk.runs, covered)
@@ -114,7 +114,7 @@ impl Operation {
             && self.origins == Named::origins(&bulk.origins)
     }
 
-    /// Returns whether these are its runs.
+    /// Returns true if the record names exactly these runs.
     pub fn names_runs(&self, runs: &[Run], covered: Option<Digest>) -> bool {
         let found = Named::runs(runs);
         let as_covered = self.runs.zip(covered).map(|(of, digest)| Named { digest, ..of });
@@ -131,12 +131,12 @@ impl Operation {
         self.first..self.first.plus(self.count())
     }
 
-    /// Returns the operation that this one takes back.
+    /// Returns the operation that this one undoes.
     pub fn undoes(&self) -> Option<OperationNumber> {
         self.command.undoes()
     }
 
-    /// Returns the words of persons in it, those of its checkpoints included.
+    /// Returns the words that people wrote in it, including the notes of its checkpoints.
     pub fn words(&self, bulk: &Bulk) -> Vec<Words> {
         let mut all: Vec<Words> = Vec::new();
         let mut add = |text: &mut Text| {

@@ -1,7 +1,7 @@
-//! Derived values: the formats make them of lines, so that paths are found without reading the lines again.
+//! Derived values: formats compute them from lines, so that paths are found without reading the lines again.
 //!
-//! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
-//! changes an earlier record, and `rebuild` makes the same ones.
+//! Invariant: a record depends only on its line and on the entries with smaller numbers. So a later line never changes an earlier
+//! record, and `rebuild` reproduces the same records.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -10,23 +10,23 @@ use crate::model::{EntryNumber, NameTag, Timestamp, tagged::tagged};
 /// The kind of an entry, for paths, turns and graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A user's message: a turn begins.
+    /// A user message: it starts a turn.
     User,
-    /// A message to the model in the user's place that begins no turn.
+    /// A message to the model in the user's place that does not start a turn.
     Note,
-    /// The model's words or calls.
+    /// Text or calls of the model.
     Assistant,
-    /// A tool's answer.
+    /// A tool result.
     Result,
-    /// Words of the program in the conversation.
+    /// Words of the agent program within the conversation.
     System,
     /// Where a compaction cut the context.
     Boundary,
     /// The summary after a boundary.
     Summary,
-    /// A record that is no part of the conversation.
+    /// A record outside the conversation.
     Meta,
-    /// A line that is no record.
+    /// A line that is not a record.
     Opaque,
 }
 
@@ -43,22 +43,22 @@ impl Kind {
         (Self::Opaque, 9, "opaque"),
     ];
 
-    /// Returns whether records of this kind are part of the conversation.
+    /// Returns true if records of this kind are part of the conversation.
     pub fn is_conversation(self) -> bool {
         !matches!(self, Self::Meta | Self::Opaque)
     }
 
-    /// Returns whether records of this kind are part of the conversation, and more than words of the program in it.
+    /// Returns true if records of this kind are part of the conversation and not just words of the agent program.
     pub fn is_talk(self) -> bool {
         self.is_conversation() && self != Self::System
     }
 
-    /// Returns the number under which it is stored.
+    /// Returns the number that represents it in the store.
     pub fn code(self) -> u8 {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or(0, |(_, code, _)| *code)
     }
 
-    /// Returns the kind stored under a number.
+    /// Returns the kind that a number in the store represents.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.iter().find(|(_, c, _)| *c == code).map(|(kind, ..)| *kind)
     }
@@ -69,14 +69,14 @@ impl Kind {
     }
 }
 
-/// The edge from a record to the one it follows.
+/// The edge from a record to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
-    /// It follows nothing.
+    /// It has no parent.
     Root,
-    /// It follows the newest entry of the named record that has a smaller number.
+    /// The newest entry with a smaller number that has the parent's name.
     Entry(EntryNumber),
-    /// It names a record that no entry with a smaller number holds.
+    /// No entry with a smaller number has the parent's name.
     Missing,
 }
 
@@ -89,17 +89,17 @@ pub struct Record {
     pub kind: Kind,
     /// The record's own name, as a tag.
     pub name: Option<NameTag>,
-    /// The edge to the record that it follows.
+    /// The edge to its parent.
     pub parent: Parent,
-    /// When it was written, by its own word.
+    /// The time in the record.
     pub time: Option<Timestamp>,
-    /// Other data for its format's path rule, in a form of the format's own. More than a byte of it makes a record that is no part
-    /// of the conversation a signpost.
+    /// Other data for the format's path rule, encoded by the format. A record outside the conversation is a signpost if this is
+    /// longer than one byte.
     pub hint: HintBytes,
 }
 
-/// The bytes of a hint. Walks hand records on again and again: the few bytes that most hints have lie in the record, those of a
-/// longer one are shared.
+/// The bytes of a hint. Records are copied often while walking a graph, so short hints are stored inline and long ones are
+/// shared.
 #[derive(Clone)]
 pub struct HintBytes(Kept);
 
@@ -109,7 +109,7 @@ enum Kept {
     Many(Arc<[u8]>),
 }
 
-/// How many bytes take no more room than a reference to those that are shared.
+/// The number of bytes that fit inline without taking more space than a shared reference.
 const FEW: usize = 22;
 
 impl Deref for HintBytes {
@@ -155,25 +155,25 @@ impl fmt::Debug for HintBytes {
 }
 
 impl Record {
-    /// Returns whether it is a signpost: it is no part of the conversation, but may say where a path goes.
+    /// Returns true if it is a signpost: a record outside the conversation that may redirect a path.
     pub fn is_signpost(&self) -> bool {
         self.kind == Kind::Meta && self.hint.len() > 1
     }
 }
 
-/// A record that is found among many others at once.
+/// A kind of record that is looked up across a whole session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landmark {
     /// A boundary.
     Boundary,
-    /// A boundary that names what it keeps.
+    /// A boundary that names the records it keeps.
     Keeper,
     /// A signpost.
     Signpost,
 }
 
 impl Landmark {
-    /// Returns whether a record is one.
+    /// Returns true if `record` is one.
     pub fn is(self, record: &Record) -> bool {
         match self {
             Self::Boundary => record.kind == Kind::Boundary,
@@ -183,25 +183,25 @@ impl Landmark {
     }
 }
 
-/// A tie to another session, as a state of a file shows it.
+/// A link to another session, as found in one state of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tie {
     /// Its kind.
     pub kind: TieKind,
-    /// The agent's id of the other session; of a beginning, its hash.
+    /// The agent's id of the other session; for a common beginning, its hash.
     pub other: String,
 }
 
-/// A kind of tie.
+/// A kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TieKind {
-    /// It begins as others may: which of them was first, their entries tell.
+    /// It begins like the other; the entries show which session was first.
     Beginning,
-    /// It says that it was made of a part of the other.
+    /// It declares that it was forked from part of the other.
     Fork,
     /// It is a sub-agent of the other.
     SubAgent,
-    /// It goes on under the other's id.
+    /// It continues under the other's id.
     Continuation,
 }
 
@@ -209,12 +209,12 @@ impl TieKind {
     const ALL: [(Self, u8); 4] =
         [(Self::Beginning, 1), (Self::Fork, 2), (Self::SubAgent, 3), (Self::Continuation, 4)];
 
-    /// Returns the number under which it is stored.
+    /// Returns the number that represents it in the store.
     pub fn code(self) -> u8 {
         Self::ALL.iter().find(|(kind, _)| *kind == self).map_or(0, |(_, code)| *code)
     }
 
-    /// Returns the kind stored under a number.
+    /// Returns the kind that a number in the store represents.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.iter().find(|(_, c)| *c == code).map(|(kind, _)| *kind)
     }
@@ -223,55 +223,55 @@ impl TieKind {
 /// The card of a session: the values that lists show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Card {
-    /// The user's title, else the agent's, else the first words of the first turn.
+    /// The user's title, or else the agent's, or else the beginning of the first turn.
     pub title: Option<String>,
-    /// The folder in which the session works.
+    /// The working folder of the session.
     pub folder: Option<String>,
-    /// The time of the first record, or of the operation that made the session; nothing, if none is known.
+    /// The time of the first record, or of the operation that created the session; none if unknown.
     pub started: Option<Timestamp>,
-    /// The time of the newest record or operation; nothing, if none is known.
+    /// The time of the newest record or operation; none if unknown.
     pub active: Option<Timestamp>,
-    /// How many turns have begun in files of its own, those left out that undertext said again.
+    /// How many turns began in the session's own files, without those that undertext only repeated.
     pub turns: u64,
-    /// Whether lists leave it out.
+    /// Whether lists hide it.
     pub hidden: bool,
 }
 
 impl Card {
-    /// How many characters a title has at most; the rest of one that is longer is not kept here.
+    /// The maximum length of a title in characters; the rest is cut off.
     pub const TITLE: usize = 120;
 }
 
-/// What lists show of the whole of a session, beyond its card.
+/// Statistics of a whole session that lists show in addition to its card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// After how many operations it was made.
+    /// The number of operations that it covers.
     pub operations: u64,
-    /// How many ends were reverted.
+    /// The number of reverted ends.
     pub reverted: u64,
-    /// How often it was compacted.
+    /// The number of compactions.
     pub compactions: u64,
-    /// How many tokens the model's next request has, if that is known.
+    /// The token count of the next request, if known.
     pub tokens: Option<u64>,
-    /// How many the model takes.
+    /// The size of the model's context window in tokens.
     pub window: Option<u64>,
-    /// How many tokens the requests had along the current path, at most [`Glance::SAMPLES`] of them; 0 is a compaction.
+    /// The token counts of requests along the current path, at most [`Glance::SAMPLES`]; a 0 marks a compaction.
     pub context: Vec<u64>,
-    /// How many turns began on which day.
+    /// The number of turns per day.
     pub days: Vec<DayTurns>,
 }
 
 impl Glance {
-    /// How many requests it samples.
+    /// The maximum number of samples.
     pub const SAMPLES: usize = 24;
 }
 
-/// How many turns began on a day.
+/// The number of turns that began on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DayTurns {
-    /// The day, counted from 1970 in UTC.
+    /// Days since 1970-01-01, UTC.
     pub day: u64,
-    /// How many.
+    /// The number of turns.
     pub turns: u64,
 }
 

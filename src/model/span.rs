@@ -1,6 +1,6 @@
-//! Spans: which entries stand in a generation, in as few parts as it takes.
+//! Spans: the entries of a generation, in as few ranges as possible.
 //!
-//! Invariant: the spans that are kept of a generation are those that its runs give.
+//! Invariant: the stored spans of a generation equal those computed from its runs.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -9,15 +9,15 @@ use super::{
     tagged::{Field, tagged},
 };
 
-/// How much of a session is kept: a span counts as one, and so does each stretch of its separators.
+/// The limit for all stored spans of a session. A span counts as one, and so does each item of its separators.
 const KEPT: usize = 256;
 
-/// Entries with consecutive numbers that come after each other in a generation, whatever operations added them.
+/// Entries with consecutive numbers that are adjacent in a generation, even if several operations added them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The generation.
     pub generation: GenerationNumber,
-    /// How many entries stand before.
+    /// How many entries of the generation precede it.
     pub start: u64,
     /// The first entry.
     pub first: EntryNumber,
@@ -47,14 +47,14 @@ impl Span {
         self.first..self.first.plus(self.count)
     }
 
-    /// Adds a run of the same generation to the spans before it; neighbours with usual separators become one.
+    /// Appends a run of the same generation to the spans before it, merging neighbours whose separators are all default.
     pub fn join(spans: &mut Vec<Self>, run: &Run) {
         if !spans.last_mut().is_some_and(|last| last.take(run)) && run.count > 0 {
             spans.push(run.into());
         }
     }
 
-    /// Takes in the next run if its entries go on from this span's and both have only usual separators.
+    /// Merges the next run if it continues this span and both have only default separators. Returns true if it did.
     fn take(&mut self, run: &Run) -> bool {
         let goes_on = self.entries().end == run.first;
         let is_one = goes_on && self.gaps.0.is_empty() && run.gaps.0.is_empty();
@@ -62,22 +62,22 @@ impl Span {
         is_one
     }
 
-    /// Returns how much room it takes where it is kept.
+    /// Returns how much it counts toward [`KEPT`].
     fn room(&self) -> usize {
         1 + self.gaps.0.len()
     }
 }
 
-/// The spans of those generations that have few of them, so that nobody has to read a run for each time that one grew.
+/// The spans of those generations that have few of them, so that readers do not have to load every run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans(Arc<Vec<Span>>);
 
 impl Spans {
-    /// Takes in the next run.
+    /// Adds the next run.
     pub(super) fn grow(&mut self, run: &Run) {
         let spans = Arc::make_mut(&mut self.0);
         let last = spans.iter_mut().rfind(|span| span.generation == run.generation);
-        // Else the generation has more spans than are kept.
+        // Otherwise the generation's spans were dropped, or it has more than are stored.
         let is_next = run.start == last.as_ref().map_or(0, |last| last.end());
         if is_next && run.count > 0 && !last.is_some_and(|last| last.take(run)) {
             spans.push(run.into());
@@ -87,7 +87,7 @@ impl Spans {
         }
     }
 
-    /// Returns the spans of a generation, in order; none if they are not kept.
+    /// Returns the spans of a generation, in order; empty if they are not stored.
     pub fn of(&self, generation: GenerationNumber) -> Vec<Span> {
         self.0.iter().filter(|span| span.generation == generation).cloned().collect()
     }
@@ -103,7 +103,7 @@ impl Field for Spans {
     }
 }
 
-/// Forgets the spans of the generation that takes up most; of several such ones the oldest.
+/// Drops the spans of the generation that counts most; of several, the oldest.
 fn forget_longest(spans: &mut Vec<Span>) {
     let mut rooms: BTreeMap<GenerationNumber, usize> = BTreeMap::new();
     for span in &*spans {

@@ -1,7 +1,6 @@
-//! The state of a session: the result of all its operations, by one fold in one place.
+//! The state of a session: a fold over all its operations, in one place.
 //!
-//! Invariant: the state after an operation is a function of the state before and of the operation, so that a kept
-//! state goes on from where it was kept.
+//! Invariant: the next state depends only on the previous state and the operation, so a stored state can be resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,76 +11,75 @@ use super::{
     tagged::{Field, Payload, each_field, put_field, tagged},
 };
 
-/// The branch with which a session begins.
+/// The initial branch of a session.
 pub const MAIN: &str = "main";
 
-/// The newest operation of a session, the token of compare-and-swap.
+/// The newest operation of a session, used for compare-and-swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newest {
     /// Its number.
     pub n: OperationNumber,
     /// Its hash.
     pub hash: OperationId,
-    /// When it was.
+    /// When it was executed.
     pub at: Timestamp,
-    /// How many entries there are since.
+    /// The number of entries after it.
     pub entries: u64,
 }
 
-/// Where a session is.
+/// The current state of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The newest operation.
     pub newest: Option<Newest>,
-    /// Where the files lie, in the order of their numbers.
+    /// The locations of the files, in order of their numbers.
     pub files: Vec<Place>,
-    /// The generations in the order of their numbers, each behind the operation that began it.
+    /// The generations in order of their numbers, each with the operation that began it.
     pub generations: Vec<(OperationNumber, Generation)>,
     /// The newest run of each generation that has one.
     pub ends: BTreeMap<GenerationNumber, Run>,
     /// The spans of the generations that have few of them.
     pub spans: Spans,
-    /// How many checkpoints have been given.
+    /// The number of checkpoints so far.
     pub checkpoints: u64,
-    /// The newest checkpoint's operation and place.
+    /// The operation and position of the newest checkpoint.
     pub checkpoint: Option<(OperationNumber, Position)>,
-    /// Where every branch is, hidden ones left out.
+    /// The positions of all branches, without the hidden ones.
     pub branches: BTreeMap<String, Position>,
-    /// The current branch, if an operation ever named one.
+    /// The current branch, if an operation ever set one.
     pub current: Option<String>,
     /// The number of the live file.
     pub live: Option<FileNumber>,
-    /// The salts of the names of branches that persons gave, so that a name has one digest in all records of a session.
+    /// The salts of branch names chosen by people, so that a name has the same digest in all records of a session.
     pub salts: BTreeMap<String, [u8; 16]>,
-    /// Whether lists leave the session out.
+    /// Whether lists hide the session.
     pub hidden: bool,
-    /// The operations that take back another, each with the one that it takes back.
+    /// The operations that undo another one, paired with the operation they undo.
     pub undos: Vec<(OperationNumber, OperationNumber)>,
-    /// The rotations, each behind its operation.
+    /// The rotations, each with its operation.
     pub rotations: Vec<(OperationNumber, Rotation)>,
-    /// The compressed files, each behind its operation and its place among the files which that keeps.
+    /// The compressed files, each with its operation and its index among that operation's files.
     pub containers: Vec<(OperationNumber, u64, Container)>,
-    /// The numbers of the files that their agent deleted.
+    /// The numbers of the files that the agent deleted.
     pub gone: BTreeSet<FileNumber>,
-    /// Where generations begin elsewhere.
+    /// The bases of generations.
     pub bases: Vec<Base>,
-    /// The operation with the change that waits; it has the words that persons gave.
+    /// The operation with the waiting change; it contains the words that people wrote.
     pub waiting: Option<OperationNumber>,
-    /// The lines that were taken out.
+    /// The lines with redacted bytes.
     pub tombstones: Tombstones,
-    /// The files kept whole of which bytes were taken out.
+    /// The files stored whole that have redacted bytes.
     pub covered_files: Vec<CoveredFile>,
-    /// Runs out of which unfinished lines were taken.
+    /// Runs from which unfinished lines were removed.
     pub covered_runs: Vec<CoveredRuns>,
-    /// The first operation in which a newer program wrote something that this one does not know.
+    /// The first operation in which a newer program wrote something that this program does not know.
     pub unknown: Option<OperationNumber>,
-    /// The files next to the session's own as they were last, each behind its operation and its place among the files which
-    /// that keeps.
+    /// The newest version of each sidecar, with its operation and its index among that operation's files.
     pub sidecars: BTreeMap<FileNumber, (OperationNumber, u64, Sidecar)>,
 }
 
 impl State {
-    /// Takes in the next operation.
+    /// Applies the next operation.
     pub fn apply(&mut self, operation: &Operation, bulk: &Bulk) {
         let n = operation.n;
         let entries = self.entries().saturating_add(operation.count());
@@ -140,7 +138,7 @@ impl State {
         }
     }
 
-    /// Returns how many operations there are.
+    /// Returns the number of operations.
     pub fn operations(&self) -> u64 {
         self.newest.map_or(0, |newest| newest.n.get())
     }
@@ -170,12 +168,12 @@ impl State {
         FileNumber::FIRST.plus(self.files.len() as u64)
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn entries(&self) -> u64 {
         self.newest.map_or(0, |newest| newest.entries)
     }
 
-    /// Returns when the newest operation was.
+    /// Returns the time of the newest operation.
     pub fn at(&self) -> Timestamp {
         self.newest.map_or(Timestamp::default(), |newest| newest.at)
     }
@@ -190,28 +188,28 @@ impl State {
         self.current.as_deref().unwrap_or(MAIN)
     }
 
-    /// Returns where the current branch is.
+    /// Returns the position of the current branch.
     pub fn position(&self) -> Option<Position> {
         self.branches.get(self.current()).copied()
     }
 
-    /// Returns the generation in which the current branch is; the number 0 if it is nowhere.
+    /// Returns the generation of the current branch, or number 0 if the branch has no position.
     pub fn generation(&self) -> GenerationNumber {
         self.position().unwrap_or_default().generation
     }
 
-    /// Returns the newest run of the generation in which the current branch is.
+    /// Returns the newest run of the current branch's generation.
     pub fn growth(&self) -> Option<&Run> {
         self.ends.get(&self.position()?.generation)
     }
 
-    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    /// Returns the number of the newest checkpoint if it is at this position and not undone.
     pub fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
         let (operation, _) = self.checkpoint.filter(|(_, newest)| *newest == place)?;
         (!self.undone().contains(&operation)).then(|| self.next_checkpoint().minus(1))
     }
 
-    /// Returns where a file is.
+    /// Returns the location of a file.
     pub fn file(&self, n: FileNumber) -> Option<&Place> {
         self.files.get(n.index()?)
     }
@@ -221,44 +219,44 @@ impl State {
         self.generations.get(generation.index()?).and_then(|(_, generation)| generation.file)
     }
 
-    /// Returns the line that came of an entry of which bytes were taken out, and the one that is there now.
+    /// Returns the ids of the original and the current line of an entry with redacted bytes.
     pub fn covered(&self, entry: EntryNumber) -> Option<(LineId, LineId)> {
         let newest = self.tombstones.newest(entry)?;
         Some((newest.line?, newest.covered?))
     }
 
-    /// Returns the lines that replace others, each with the one that came.
+    /// Returns a map from replacement lines to the original ones.
     pub fn coverings(&self) -> BTreeMap<LineId, LineId> {
         self.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?))).collect()
     }
 
-    /// Returns what a file that an operation kept whole has now, if bytes were taken out of it.
+    /// Returns the current digest and size of a file that an operation stored whole, if bytes of it were redacted.
     pub fn covered_file(&self, operation: OperationNumber, at: u64) -> Option<&CoveredFile> {
         let is_it = |one: &&CoveredFile| (one.operation, one.at) == (operation, at);
         self.covered_files.iter().rev().find(is_it)
     }
 
-    /// Returns whether bytes were taken out of anything that the session has.
+    /// Returns true if any bytes of the session were redacted.
     pub fn is_covered(&self) -> bool {
         !self.tombstones.is_empty()
             || !self.covered_files.is_empty()
             || !self.covered_runs.is_empty()
     }
 
-    /// Returns whether bytes that end too early to be a line are an unfinished line that was taken out.
+    /// Returns true if these bytes are an unfinished line that was removed.
     pub fn has_taken_out(&self, unfinished: &[u8]) -> bool {
         let mut lines = self.covered_runs.iter().flat_map(|runs| &runs.lines).peekable();
         let found = lines.peek().map(|_| LineId::of(unfinished.trim_ascii()));
         found.is_some_and(|found| lines.any(|line| *line == found))
     }
 
-    /// Returns whether an undo or a redo began a generation.
+    /// Returns true if an undo or a redo began this generation.
     pub fn is_restored(&self, generation: GenerationNumber) -> bool {
         let begun = self.generations.iter().find(|(_, each)| each.n == generation);
         begun.is_some_and(|(by, _)| self.undos.iter().any(|(n, _)| n == by))
     }
 
-    /// Returns the operations that are undone: those that an operation takes back which is not undone itself.
+    /// Returns the undone operations: those undone by an operation that is not itself undone.
     pub fn undone(&self) -> BTreeSet<OperationNumber> {
         let mut undone = BTreeSet::new();
         for (n, undoes) in self.undos.iter().rev() {
@@ -298,7 +296,7 @@ tagged!(State {
     24: covered_runs,
 });
 
-/// A fact behind the operation that it belongs to.
+/// A fact with its operation.
 impl<T: Payload> Tagged for (OperationNumber, T) {
     fn write(&self, out: &mut Vec<u8>) {
         Field::put(&self.0, 1, out);
@@ -315,7 +313,7 @@ impl<T: Payload> Tagged for (OperationNumber, T) {
     }
 }
 
-/// A fact behind the operation that it belongs to and its place there.
+/// A fact with its operation and its index in it.
 impl<T: Payload> Tagged for (OperationNumber, u64, T) {
     fn write(&self, out: &mut Vec<u8>) {
         Field::put(&self.0, 1, out);
@@ -342,7 +340,7 @@ impl<T: Payload> Tagged for (OperationNumber, u64, T) {
     }
 }
 
-/// Maps whose values have their key.
+/// Maps whose values contain their key.
 macro_rules! keyed {
     ($($key:ty, $value:ty: $parts:pat => $own:expr;)+) => {$(
         impl Field for BTreeMap<$key, $value> {

@@ -1,15 +1,15 @@
-//! Tagged values: the canonical encoding of records, in which a field is written only if it holds something.
+//! Tagged values: the canonical encoding of records. Empty fields are not written.
 //!
 //! ```text
-//! value     field field ...                         in the order of their tags
+//! value     field field ...                         in ascending order of tags
 //! field     tag, length of the payload, payload     tag and length are varints
 //! payload   a number: a varint; a signed one: zigzag; bytes and texts: as they are; a value: its fields
 //! list      its field once for each item
 //! ```
 //!
-//! A reader keeps the tags that it does not know, so that a program can tell what a newer one wrote.
+//! A reader collects the tags that it does not know, so a program can detect what a newer one wrote.
 //!
-//! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
+//! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only the output of [`Tagged::write`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,20 +19,20 @@ use super::{
     varint::{put_varint, take_varint},
 };
 
-/// Why bytes are no value.
+/// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
 
-/// A value that is written as fields.
+/// A value that is encoded as fields.
 pub trait Tagged: Sized {
     /// Appends the fields.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// Reads fields; the tags that are not known are added to `unknown`.
+    /// Reads fields, and adds unknown tags to `unknown`.
     fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed>;
 
-    /// Hands over every text in the value.
+    /// Calls `each` for every text in the value.
     fn texts(&mut self, each: &mut dyn FnMut(&mut Text));
 
     /// Returns the encoding.
@@ -43,27 +43,27 @@ pub trait Tagged: Sized {
     }
 }
 
-/// A value that a field may hold.
+/// A value that can be a field.
 pub(crate) trait Field: Sized + Default {
-    /// Writes the field under its tag, unless it holds nothing.
+    /// Writes the field with its tag, unless it is empty.
     fn put(&self, tag: u64, out: &mut Vec<u8>);
 
-    /// Takes a payload that stood under the field's tag.
+    /// Reads one payload of the field.
     fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed>;
 
-    /// Hands over every text in the value.
+    /// Calls `each` for every text in the value.
     fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
 }
 
-/// A value that the payload of a field may be.
+/// A value that can be the payload of a field.
 pub(crate) trait Payload: Sized {
     /// Appends the payload.
     fn pack(&self, out: &mut Vec<u8>);
 
-    /// Reads the whole payload.
+    /// Decodes the whole payload.
     fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed>;
 
-    /// Hands over every text in it.
+    /// Calls `each` for every text in it.
     fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn put_field(tag: u64, payload: &impl Payload, out: &mut Vec<u8>) {
     out.splice(start..start, prefix);
 }
 
-/// Takes the next field from the front: its tag and its payload.
+/// Takes the next field from the front, and returns its tag and payload.
 pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Malformed> {
     let cut_short = Malformed("a field is truncated");
     let tag = take_number(bytes)?;
@@ -92,7 +92,7 @@ pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Ma
     Ok((tag, payload))
 }
 
-/// Hands over each field, its tag and its payload, and refuses one whose tag is less than that of the one before.
+/// Calls `each` with the tag and payload of each field. Fails if the tags are not in ascending order.
 pub(crate) fn each_field(
     mut bytes: &[u8],
     mut each: impl FnMut(u64, &[u8]) -> Result<(), Malformed>,
@@ -109,12 +109,12 @@ pub(crate) fn each_field(
     Ok(())
 }
 
-/// Takes a varint that is written in as few bytes as it needs.
+/// Takes a varint and rejects encodings that are longer than necessary.
 fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let before = *bytes;
     let value = take_varint(bytes).ok_or(Malformed("a number is truncated"))?;
     let taken = before.get(..before.len() - bytes.len()).unwrap_or_default();
-    // The last of several groups is not zero, and the tenth holds no more than the one remaining bit.
+    // The last of several groups is not zero, and the tenth contains only the one remaining bit.
     match taken {
         [_, .., 0] => Err(Malformed("a number is longer than it needs to be")),
         [_, _, _, _, _, _, _, _, _, last] if *last > 1 => Err(Malformed("a number is too large")),
@@ -122,7 +122,7 @@ fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     }
 }
 
-/// Makes a struct a tagged value: its fields, each behind its tag, in the order of the tags.
+/// Implements [`Tagged`] for a struct: lists its fields with their tags, in ascending order.
 macro_rules! tagged {
     ($type:ty { $($tag:literal: $field:ident),+ $(,)? }) => {
         impl $crate::model::tagged::Tagged for $type {
@@ -302,7 +302,7 @@ impl<T: Payload + Ord> Field for BTreeSet<T> {
     }
 }
 
-/// What a map has under a name.
+/// An entry of a map.
 #[derive(Default)]
 struct Named {
     name: Option<String>,

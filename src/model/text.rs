@@ -1,40 +1,40 @@
-//! Texts in records: undertext's own words, and those that a person gave.
+//! Texts in records: those that undertext wrote, and those that people wrote.
 //!
-//! A person's text (a note, a message, a branch's name) is in the record by a salted digest; the words stand next to
-//! it. So the words can be taken out one day, and the chain of operations still verifies.
+//! A record contains only the salted digest of a person's text (a note, a message, a branch name). The words are stored next to
+//! it. So the words can be deleted one day, and the chain of operations still verifies.
 //!
-//! Invariant: the digest of given words says nothing about them without their salt.
+//! Invariant: without the salt, the digest reveals nothing about the words.
 
 use super::Digest;
 
-/// What shows in place of words that were taken out, before the first digits of their digest.
+/// The placeholder for deleted words, followed by the first digits of their digest.
 const ABSENT: &str = "removed-";
 
 /// A text in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// Undertext's own: in the record as it is.
+    /// Written by undertext: part of the record.
     Own(String),
-    /// Given by a person: in the record by its digest.
+    /// Written by a person: the record contains its digest.
     Given(Words),
-    /// Given by a person, and not at hand: taken out, or not looked up yet.
+    /// Written by a person, and not available: deleted, or not looked up yet.
     Absent(Digest),
 }
 
-/// Words that a person gave, as they stand next to a record.
+/// Words that a person wrote, stored next to a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// Drawn for these words alone.
+    /// Drawn only for these words.
     pub salt: [u8; 16],
     /// The words.
     pub text: String,
 }
 
 impl Words {
-    /// The salt of words that get their own when their record is sealed.
+    /// Marks words that get a salt when their record is sealed.
     pub const UNSALTED: [u8; 16] = [0; 16];
 
-    /// Returns the digest that represents them in the record.
+    /// Returns the digest that represents the words in the record.
     pub fn digest(&self) -> Digest {
         Digest::of_words(&self.salt, &self.text)
     }
@@ -47,7 +47,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// Returns the text; words that were taken out show as the first digits of their digest.
+    /// Returns the text; deleted words show as the first digits of their digest.
     pub fn to_text(&self) -> String {
         match self {
             Self::Own(text) | Self::Given(Words { text, .. }) => text.clone(),
@@ -55,14 +55,14 @@ impl Text {
         }
     }
 
-    /// Returns whether a text is what shows in place of one that was taken out.
+    /// Returns true if `text` is the placeholder of deleted words.
     pub fn is_of_absent(text: &str) -> bool {
         text.strip_prefix(ABSENT).is_some_and(|digits| {
             digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         })
     }
 
-    /// Returns the words, if a person gave them and they are in memory.
+    /// Returns the words, if a person wrote them and they are loaded.
     pub fn words(&self) -> Option<&Words> {
         match self {
             Self::Given(words) => Some(words),
@@ -70,7 +70,7 @@ impl Text {
         }
     }
 
-    /// Gives words without a salt their own.
+    /// Gives unsalted words a salt.
     pub fn salt(&mut self, draw: impl FnOnce() -> [u8; 16]) {
         if let Self::Given(words) = self
             && words.salt == Words::UNSALTED
@@ -79,14 +79,14 @@ impl Text {
         }
     }
 
-    /// Puts the digest in place of the words that a person gave.
+    /// Replaces the words with their digest.
     pub fn forget(&mut self) {
         if let Self::Given(words) = self {
             *self = Self::Absent(words.digest());
         }
     }
 
-    /// Puts the words in place of their digest.
+    /// Replaces the digest with the words, if they are among `words`.
     pub fn fill(&mut self, words: &[Words]) {
         if let Self::Absent(digest) = self
             && let Some(found) = words.iter().find(|words| words.digest() == *digest)

@@ -1,4 +1,4 @@
-//! Time: milliseconds since 1970 in UTC. Always passed in, never read here.
+//! Time: milliseconds since 1970 in UTC. Never read from the clock here; callers pass it in.
 
 use std::{
     fmt,
@@ -17,12 +17,12 @@ impl Timestamp {
         DateTime::parse_from_rfc3339(text).ok().map(|time| Self(time.timestamp_millis()))
     }
 
-    /// Returns the moment of a number with which a store keeps one that may not be known: 0 says so.
+    /// Decodes a stored time, in which 0 means unknown.
     pub(crate) fn known(number: i64) -> Option<Self> {
         (number != 0).then_some(Self(number))
     }
 
-    /// Returns the moment in UTC; moments beyond the years 1 to 9999 become 1970.
+    /// Returns the moment in UTC; moments outside the years 1 to 9999 become 1970.
     pub fn utc(self) -> DateTime<Utc> {
         let moment = DateTime::from_timestamp_millis(self.0);
         moment.filter(|moment| (1..=9999).contains(&moment.year())).unwrap_or_default()

@@ -1,21 +1,21 @@
-//! Tombstones: what was taken out of a session's lines, found by entry and by line however much it is.
+//! Tombstones: the redacted lines of a session, indexed by entry and by line.
 
 use std::{collections::BTreeMap, ops::Deref};
 
 use super::{EntryNumber, LineId, Malformed, Tombstone, tagged::Field};
 
-/// The lines of a session that were taken out, in the order in which they were.
+/// The redacted lines of a session, in the order of redaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstones {
     all: Vec<Tombstone>,
-    /// The newest one of each entry.
+    /// The newest tombstone of each entry.
     newest: BTreeMap<EntryNumber, usize>,
-    /// The first entry of each line that came and has another one in its place.
+    /// The first entry of each original line that was replaced.
     came: BTreeMap<LineId, EntryNumber>,
 }
 
 impl Tombstones {
-    /// Adds some.
+    /// Appends tombstones.
     pub fn extend(&mut self, more: &[Tombstone]) {
         for one in more {
             self.newest.insert(one.entry, self.all.len());
@@ -26,12 +26,12 @@ impl Tombstones {
         }
     }
 
-    /// Returns the newest one of an entry.
+    /// Returns the newest tombstone of an entry.
     pub fn newest(&self, entry: EntryNumber) -> Option<&Tombstone> {
         self.all.get(*self.newest.get(&entry)?)
     }
 
-    /// Returns the newest one of an entry for which this line came, and which has another one in its place.
+    /// Returns the newest tombstone of the entry whose original line this is.
     pub fn of_line(&self, line: LineId) -> Option<&Tombstone> {
         self.newest(*self.came.get(&line)?)
     }

@@ -1,6 +1,6 @@
-//! Integers of varying length, which every encoding of the store is made of.
+//! Varints: variable-length integers, the basis of all encodings in the store.
 
-/// Appends an integer as groups of seven bits, least first.
+/// Appends an integer as groups of seven bits, least significant first.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(u8::try_from(value & 0x7f).unwrap_or_default() | 0x80);
@@ -9,7 +9,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(u8::try_from(value).unwrap_or_default());
 }
 
-/// Takes an integer that [`put_varint`] wrote from the front.
+/// Takes an integer written by [`put_varint`] from the front.
 pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {

@@ -1,6 +1,6 @@
 //! The encoding of facts: the numbers of their fields, frozen with the first release.
 //!
-//! Invariant: the number of a field never gets another meaning.
+//! Invariant: the number of a field is never reused.
 
 use super::{
     Base, Checkpoint, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Facts, File, Gaps,
@@ -78,7 +78,7 @@ impl Default for Place {
 /// The fields of a [`Place`].
 #[derive(Default)]
 struct PlaceFields {
-    /// 0 below the store's folder, 1 below the home folder, 2 anywhere.
+    /// 0: relative to the store's folder, 1: relative to the home folder, 2: absolute.
     root: u64,
     machine: Option<MachineId>,
     path: Vec<u8>,
@@ -113,7 +113,7 @@ impl Tagged for Place {
     fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
 }
 
-/// A value that a struct holds once, under its own fields.
+/// A field whose value is a struct with fields of its own, and occurs at most once.
 macro_rules! whole_field {
     ($($type:ty),+) => {$(
         impl Field for $type {
@@ -126,7 +126,7 @@ macro_rules! whole_field {
             fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
                 let known = unknown.len();
                 let before = std::mem::replace(self, Payload::unpack(payload, unknown)?);
-                // A value without a known field may hold one that a newer program wrote.
+                // A value without known fields may have fields that a newer program wrote.
                 let holds = *self != Self::default() || unknown.len() > known;
                 if before == Self::default() && holds {
                     Ok(())
