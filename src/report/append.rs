@@ -1,4 +1,4 @@
-//! Appending: the entries that were made or met.
+//! Appending: the entries that were added or already existed.
 
 use serde::Serialize;
 
@@ -12,22 +12,22 @@ use crate::model::{CheckpointNumber, EntryId, EntryNumber, OperationNumber};
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
-    /// The operation; none if every record was known already.
+    /// The operation; none if every record already existed.
     pub operation: Option<OperationNumber>,
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
-    /// The branch that has them, if another command moved the session away from what they answer.
+    /// The branch that has the entries, if another command moved the session away from the position they answer.
     pub aside: Option<String>,
-    /// The checkpoints that were given to turns.
+    /// The checkpoints before new turns.
     pub checkpoints: Vec<CheckpointNumber>,
-    /// The entries that were cut.
+    /// The entries that were truncated.
     pub cut: Vec<EntryId>,
     /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 
 impl Appended {
-    /// Returns what can be done next.
+    /// Returns the hint to read the first truncated result.
     pub fn hints(&self) -> Vec<Hint> {
         let results = match self.cut.len() {
             1 => "1 result is cut; its full text is kept".to_owned(),
@@ -41,27 +41,27 @@ impl Appended {
     }
 }
 
-/// An entry that an append made, or met.
+/// An entry that an append added or found.
 #[derive(Clone, Debug)]
 pub struct AppendedEntry {
     /// Its number.
     pub n: EntryNumber,
     /// Its id.
     pub id: EntryId,
-    /// Its record's name, where records have one.
+    /// The name of its record, if it has one.
     pub uuid: Option<String>,
 }
 
-/// An entry, and the operation that made it.
+/// An entry, and the operation that added it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NewEntry<'a> {
     /// Its id.
     pub entry: EntryId,
     /// Its record's name.
     pub uuid: Option<&'a str>,
-    /// The operation; none if it was there.
+    /// The operation; none if the entry already existed.
     pub operation: Option<OperationNumber>,
-    /// The id of the call that it is.
+    /// The id of the call, if the entry is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Audits: the results that were cut in a session, by whom, and how much of them is hidden.
+//! Audits: the truncated results of a session, who truncated them, and how much is hidden.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     wire::Earlier,
 };
 
-/// An entry that was replaced.
+/// An entry that replaced another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     /// The operation.
@@ -24,34 +24,34 @@ pub struct Replaced {
     pub at: Timestamp,
     /// Its command.
     pub command: &'static str,
-    /// Whether it is undone.
+    /// Whether it was undone.
     pub undone: bool,
-    /// How many characters a result could have.
+    /// The maximum number of characters of a result.
     pub limit: Option<u64>,
     /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
-    /// The entry that is there now.
+    /// The current entry.
     pub entry: EntryId,
-    /// The one that it replaced.
+    /// The entry that it replaced.
     pub origin: EntryId,
-    /// The one that holds all of it, which the words in place of the rest name.
+    /// The entry with the complete text, which the suffix of the cut names.
     pub whole: EntryId,
     /// Its number in the session.
     pub place: EntryNumber,
-    /// The turn of which it is a part, if that is known.
+    /// The turn that it belongs to, if known.
     pub turn: Option<CheckpointNumber>,
     /// The tool.
     pub tool: Option<String>,
-    /// What the tool read or ran, if its call says so.
+    /// What the tool read or ran, if its call shows it.
     pub subject: Option<String>,
-    /// About how many tokens it was, and is.
+    /// The approximate token counts before and after.
     pub tokens: Resized,
     /// The cuts in it.
     pub cuts: Vec<CutOff>,
 }
 
 impl Replaced {
-    /// Returns how many characters the cut texts have, and how many are shown in their place.
+    /// Returns the number of characters of the truncated texts, before and after.
     pub fn chars(&self) -> Resized {
         let mut chars = Resized::default();
         for cut in &self.cuts {
@@ -60,32 +60,32 @@ impl Replaced {
         chars
     }
 
-    /// Returns how many characters are hidden.
+    /// Returns the number of hidden characters.
     pub fn hidden(&self) -> u64 {
         self.cuts.iter().map(|cut| cut.whole - cut.kept.min(cut.whole)).sum()
     }
 }
 
-/// The entries that were replaced in a session.
+/// The replaced entries of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// By undertext, in the order of the entries.
+    /// Replaced by undertext, in the order of the entries.
     pub replaced: Vec<Replaced>,
-    /// By the agent, before the session was taken in.
+    /// Omitted by the agent, before the session was imported.
     pub earlier: Vec<Omitted>,
-    /// The entries that could not be asked for such omissions.
+    /// The damaged entries, which could not be checked for such omissions.
     pub damaged: Vec<Damaged>,
 }
 
 impl Audit {
-    /// Returns the replacements in force: neither undone nor replaced again.
+    /// Returns the replacements in effect: neither undone nor replaced again.
     pub fn standing(&self) -> impl Iterator<Item = &Replaced> {
         let done = || self.replaced.iter().filter(|one| !one.undone);
         let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
         done().filter(move |one| !again.contains(&one.entry))
     }
 
-    /// Returns what can be done next.
+    /// Returns the hints to read the hidden text.
     pub fn hints(&self) -> Vec<Hint> {
         let show = |one: &Replaced| {
             let show = Line::about("show").entry(one.whole).flag("hidden");
@@ -96,7 +96,7 @@ impl Audit {
         self.standing().last().map(show).into_iter().chain(all).collect()
     }
 
-    /// Sums up the replacements in force.
+    /// Sums up the replacements in effect.
     pub fn total(&self) -> AuditTotal {
         let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };
         for one in self.standing() {
@@ -130,14 +130,14 @@ report!(Replaced, "replaced", |it| {
 
 object!(CutOff, |it| { call: it.call, part: it.text, characters: it.whole, kept: it.kept });
 
-/// A part that an agent left out by itself.
+/// Something that the agent itself omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omitted {
-    /// The entry that tells it.
+    /// The entry that reports it.
     pub entry: EntryId,
-    /// The turn of which it is a part, if that is known.
+    /// The turn that it belongs to, if known.
     pub turn: Option<CheckpointNumber>,
-    /// When that was written.
+    /// When that entry was written.
     pub at: Option<Timestamp>,
     /// The omission.
     pub earlier: Earlier,
@@ -155,39 +155,39 @@ report!(Omitted, "earlier", |it| {
     trigger: it.earlier.trigger,
 });
 
-/// A compaction, and what its summary no longer names of the messages that it represents.
+/// A compaction, and what its summary no longer mentions of the messages that it represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// The operation, if undertext compacted.
+    /// The operation, if undertext made it.
     pub operation: Option<OperationNumber>,
     /// The entry of the boundary.
     pub entry: Option<EntryId>,
-    /// The turn after which it was made, if that is known.
+    /// The turn that it followed, if known.
     pub turn: Option<CheckpointNumber>,
-    /// When, if that is known.
+    /// Its time, if known.
     pub at: Option<Timestamp>,
-    /// What made it, such as `manual` or `auto`.
+    /// What triggered it, such as `manual` or `auto`.
     pub trigger: Option<String>,
-    /// How many tokens the context had before and has after, as far as that is known.
+    /// The token counts of the context before and after, if known.
     pub tokens: (Option<u64>, Option<u64>),
-    /// Whether it is undone.
+    /// Whether it was undone.
     pub undone: bool,
     /// How many messages the summary represents.
     pub summarised: u64,
-    /// How many stay as they are.
+    /// How many messages were kept unchanged.
     pub kept: u64,
-    /// Who wrote it, where that is known.
+    /// The model that wrote the summary, if known.
     pub model: Option<String>,
     /// Whether it is the fallback.
     pub fallback: bool,
-    /// What it lost, by kinds; none if it was not checked.
+    /// What the summary lost, by kind; empty if that was not checked.
     pub losses: Vec<Loss>,
-    /// Whether that was taken out.
+    /// Whether the summary was redacted.
     pub is_redacted: bool,
 }
 
 impl Boundary {
-    /// Returns how many things the summary no longer names.
+    /// Returns how many things the summary no longer mentions.
     pub fn lost(&self) -> u64 {
         self.losses.iter().map(|loss| loss.of.saturating_sub(loss.kept) as u64).sum()
     }
@@ -209,18 +209,18 @@ report!(Boundary, "boundary", |it| {
     redacted: it.is_redacted,
 });
 
-/// The sum of the replacements in force.
+/// The sum of the replacements in effect.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AuditTotal {
-    /// How many entries.
+    /// The number of entries.
     pub replaced: u64,
-    /// How many characters their texts had, and have.
+    /// The number of characters of their texts, before and after.
     pub characters: Resized,
-    /// About how many tokens they were, and are.
+    /// The approximate token counts, before and after.
     pub tokens: Resized,
-    /// How many characters are hidden.
+    /// The number of hidden characters.
     pub hidden: u64,
-    /// How often the agent left something out by itself.
+    /// The number of omissions by the agent.
     pub earlier: usize,
 }
 

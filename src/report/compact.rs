@@ -1,4 +1,4 @@
-//! Compaction: its effect on a context, before and after it is made.
+//! Compaction: its effect on a context, as planned and as made.
 
 use std::path::PathBuf;
 
@@ -20,15 +20,15 @@ use crate::{
 /// The effect that a compaction would have.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// How near it is.
+    /// How close the context is to it.
     pub near: Nearness,
     /// The parts of the context, or why there is nothing to do.
     pub parts: Result<Parts, Nothing>,
-    /// What the extract would no longer name of the messages that it would stand for.
+    /// What the extract would no longer mention of the messages that it would represent.
     pub losses: Vec<Loss>,
 }
 
-/// How many messages, and how many tokens they have.
+/// A number of messages, and their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Messages.
@@ -37,14 +37,14 @@ pub struct Part {
     pub tokens: u64,
 }
 
-/// The parts into which a compaction divides a context.
+/// The parts of a context in a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// A summary replaces them.
+    /// The messages that the summary replaces.
     pub summarised: Part,
-    /// They stay.
+    /// The messages that are kept.
     pub kept: Part,
-    /// Earlier summaries, which the new one carries on.
+    /// Earlier summaries, which the new one incorporates.
     pub carried: Part,
     /// The session's own system prompt.
     pub system: Part,
@@ -59,35 +59,35 @@ pub struct Compacted {
     pub nothing: Option<Nothing>,
     /// The branch.
     pub branch: String,
-    /// The branch that holds the state before, where the file was rewritten.
+    /// The branch that preserves the previous state, if the file was rewritten.
     pub left: Option<String>,
     /// The entry of the summary.
     pub summary: Option<EntryId>,
-    /// The summary, as a model gets it.
+    /// The summary, as the model sees it.
     pub text: String,
     /// The parts of the context.
     pub parts: Parts,
-    /// How many tokens the context had.
+    /// How many tokens the context had before.
     pub pre_tokens: u64,
-    /// How many it has now.
+    /// How many tokens it has now.
     pub post_tokens: u64,
-    /// The window.
+    /// The context window.
     pub window: u64,
-    /// Which files the summariser was shown.
+    /// The files that were shown to the summariser.
     pub files: Vec<String>,
-    /// The writer of the summary.
+    /// The model that wrote the summary.
     pub model: String,
-    /// The writer's usage.
+    /// The token usage of that model.
     pub usage: Usage,
-    /// How long it took.
+    /// How long the model took.
     pub duration_ms: u64,
-    /// Why the summary is the fallback, if it is.
+    /// Why the summary is only the fallback, if it is.
     pub fallback: Option<String>,
-    /// What the summary no longer names of the messages that it represents.
+    /// What the summary no longer mentions of the messages that it represents.
     pub losses: Vec<Loss>,
-    /// The error of the hook that is told after, if it failed.
+    /// The error of the hook that runs afterwards, if it failed.
     pub after: Option<String>,
-    /// The old live file, if it was exchanged.
+    /// The old live file, if it was rotated.
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub written: Option<PathBuf>,
@@ -98,17 +98,17 @@ pub struct Compacted {
 /// The result of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recovered<T> {
-    /// The answer that the attempt yielded.
+    /// The return value of the attempt.
     pub answer: T,
-    /// The operations by which the session was made to fit.
+    /// The operations that made the session fit.
     pub operations: Vec<OperationNumber>,
     /// The compactions among them.
     pub compactions: Vec<Compacted>,
-    /// How many tokens the context had at first.
+    /// How many tokens the context had before.
     pub pre_tokens: u64,
-    /// How many it has now.
+    /// How many tokens it has now.
     pub post_tokens: u64,
-    /// The window, by the provider's word if it named one.
+    /// The context window, as named by the provider if it named one.
     pub window: u64,
     /// The notices of all changes.
     pub notices: Vec<Notice>,

@@ -1,4 +1,4 @@
-//! Contexts: the request that a model would be sent, and why.
+//! Contexts: the request that a model would receive, and why.
 
 use super::shape::report;
 use crate::{
@@ -14,14 +14,14 @@ use crate::{
     wire::Told,
 };
 
-/// The request that a model would be sent, and its figures.
+/// The request that a model would receive, and its figures.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// For which interface.
+    /// The interface that it is for.
     pub shape: Shape,
-    /// For which model, if one is known.
+    /// The model that it is for, if known.
     pub model: Option<String>,
-    /// The words of the session's file about the model that it was written with.
+    /// What the session's file says about its model.
     pub told: Told,
     /// The model's window.
     pub window: Window,
@@ -29,28 +29,28 @@ pub struct Context {
     pub counting: Counting,
     /// The request.
     pub prepared: Prepared,
-    /// The size of the request, as every command tells it.
+    /// The size of the request, as all commands report it.
     pub measured: Measured,
-    /// The size of the conversation as the newest answer reports it, with an estimate of the messages since.
+    /// The size of the conversation as reported by the newest answer, plus an estimate of the messages since.
     pub reported: Option<u64>,
-    /// How many tokens of it are the system prompt and the tools that the file holds beside the conversation.
+    /// How many tokens of it belong to the system prompt and the tools, which the file records outside the conversation.
     pub beside: u64,
-    /// How many pictures are sent, and how many bytes they have in the session.
+    /// The number of pictures in the request, and their bytes in the session.
     pub pictures: (u64, u64),
-    /// Where the head is.
+    /// The position of the head.
     pub at: Option<Position>,
-    /// The entries that the agent would send, of those that were looked at.
+    /// The entries that the agent would send, among those examined.
     pub sent: Vec<EntryNumber>,
-    /// Whether these are all of them.
+    /// Whether these are all entries that it would send.
     pub is_whole: bool,
-    /// The counts made for the first time: for each entry the tokens of its messages.
+    /// The token counts computed for the first time: for each entry, those of its messages.
     pub fresh: Vec<(EntryNumber, Vec<u64>)>,
     /// The damaged entries, which are left out.
     pub damaged: Vec<Damaged>,
 }
 
 impl Context {
-    /// Returns how many tokens the messages of the request are counted as.
+    /// Returns the token count of the messages in the request.
     pub fn tokens(&self) -> u64 {
         self.prepared.tokens()
     }
@@ -61,11 +61,11 @@ impl Context {
 pub struct Explained {
     /// The entry.
     pub entry: EntryId,
-    /// The numbers of the messages that hold it, from 0.
+    /// The indexes of the messages that contain it.
     pub messages: Vec<usize>,
     /// Why, in a few words.
     pub why: String,
-    /// The changes to it on the way.
+    /// The changes to it.
     pub changes: Vec<Change>,
 }
 
@@ -76,14 +76,14 @@ pub struct Sent<'a> {
     pub session: &'a Session,
     /// The context.
     pub found: &'a Context,
-    /// How near it is to its compaction.
+    /// How close it is to its compaction.
     pub near: &'a Nearness,
-    /// Whether the messages are counted, whatever models reported.
+    /// Whether the messages are counted even if a model reported their size.
     pub is_counted: bool,
 }
 
 impl Sent<'_> {
-    /// Returns how many tokens the request takes, and by whose word.
+    /// Returns the size of the request in tokens, and where that number comes from.
     pub fn measured(&self) -> Measured {
         if !self.is_counted {
             return self.found.measured;
@@ -95,13 +95,13 @@ impl Sent<'_> {
         Measured { tokens: self.found.tokens().saturating_add(self.found.beside), word }
     }
 
-    /// Returns how many tokens of the request no message has: the system prompt, the tools, and all else that no record shows.
+    /// Returns how many tokens belong to no message: the system prompt, the tools, and everything else that no record shows.
     pub fn unrecorded(&self) -> u64 {
         self.measured().tokens.saturating_sub(self.counted())
     }
 
-    /// Returns each message with its tokens, which with [`Self::unrecorded`] add up to the size of the request. Where the
-    /// messages are counted as more than that, each has its share of it.
+    /// Returns each message with its tokens. Together with [`Self::unrecorded`] they add up to the size of the request: if the
+    /// messages are counted as more than that, each count is scaled down.
     pub fn shares(&self) -> impl Iterator<Item = (&Item, u64)> + Clone {
         let counted = u128::from(self.counted());
         let size = u128::from(self.measured().tokens).min(counted);
@@ -117,7 +117,7 @@ impl Sent<'_> {
         })
     }
 
-    /// Returns how many tokens the messages are counted as, one by one.
+    /// Returns the sum of the token counts of the messages.
     fn counted(&self) -> u64 {
         self.found.prepared.items.iter().filter_map(|item| item.tokens).sum()
     }
@@ -150,16 +150,16 @@ report!(Sent<'_>, "context", |it| {
     request: context::request(&it.found.prepared.items, it.found.shape),
 });
 
-/// A message that a model would be sent.
+/// A message that a model would receive.
 #[derive(Clone, Debug)]
 pub struct SentMessage<'a> {
-    /// Its number, from 0.
+    /// Its index.
     pub n: usize,
     /// The message.
     pub item: &'a Item,
     /// The entries that it is made of.
     pub entries: Vec<EntryId>,
-    /// How many tokens there are up to here.
+    /// The running total of tokens, including this message.
     pub total: u64,
 }
 
@@ -172,7 +172,7 @@ report!(SentMessage<'_>, "message", |it| {
     total: it.total,
 });
 
-/// A change to messages before they were sent.
+/// A change to messages before they are sent.
 #[derive(Clone, Debug)]
 pub struct Treatment<'a> {
     /// The change.

@@ -1,4 +1,4 @@
-//! Differences: where two sides part, and the rows on each.
+//! Differences: where two sides diverge, and the differing rows.
 
 use serde::Serialize;
 
@@ -21,41 +21,41 @@ pub enum Side {
 /// A row of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// A number of entries that are on both sides.
+    /// The number of consecutive entries that both sides share.
     Same(u64),
-    /// An entry of one side.
+    /// An entry that only one side has.
     Only(Side, Line),
-    /// Entries that say the same on both sides, and are others on each.
+    /// Entries with the same content but different ids on the two sides.
     Renewed(Vec<(EntryId, EntryId)>),
-    /// An entry that says something else on each side.
+    /// An entry with different content on the two sides.
     Changed(Line, Box<Line>),
 }
 
 /// How two sides differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// The last entry before the sides part.
+    /// The fork point: the last entry before the sides diverge.
     pub fork: Option<EntryId>,
-    /// How many entries they have in common up to there.
+    /// The number of shared entries up to the fork point.
     pub common: u64,
-    /// The rows behind the fork, in order.
+    /// The rows after the fork point, in order.
     pub rows: Vec<Difference>,
-    /// The damaged entries that were met: of these only the ids were compared.
+    /// The damaged entries; only their ids were compared.
     pub damaged: Vec<Damaged>,
 }
 
 report!(Diff, "fork", |it| { entry: it.fork, common: it.common });
 
-/// A number of entries that are on both sides.
+/// Consecutive entries that both sides share.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Same {
-    /// How many.
+    /// Their number.
     pub entries: u64,
 }
 
 report!(Same, "same");
 
-/// An entry of one side.
+/// An entry that only one side has.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Only<'a> {
     /// The side.
@@ -67,38 +67,38 @@ pub struct Only<'a> {
 
 report!(Only<'_>, "only");
 
-/// An entry that says the same on both sides, and is another on each.
+/// An entry with the same content but different ids on the two sides.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Renewed {
-    /// On the first side.
+    /// Its id on the first side.
     pub one: EntryId,
-    /// On the second.
+    /// Its id on the second side.
     pub other: EntryId,
 }
 
 report!(Renewed, "renewed");
 
-/// An entry that says something else on each side.
+/// An entry with different content on the two sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reworded {
-    /// On the first side.
+    /// Its id on the first side.
     pub one: Option<EntryId>,
-    /// On the second.
+    /// Its id on the second side.
     pub other: Option<EntryId>,
-    /// The words that differ, as a unified diff.
+    /// The text that differs, as a unified diff.
     pub diff: String,
 }
 
 report!(Reworded, "changed");
 
-/// How much differs.
+/// The number of differences.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Entries on both sides.
+    /// Entries that both sides share.
     pub same: u64,
-    /// Entries that say the same on both sides, and are others on each.
+    /// Entries with the same content but different ids.
     pub renewed: u64,
-    /// Entries that say something else on each side.
+    /// Entries with different content.
     pub changed: u64,
     /// The entries that only the first side has.
     pub one: Surplus,

@@ -1,4 +1,4 @@
-//! Entries: the content of one, and the hidden part of it.
+//! Entries: their content and its hidden part.
 
 use std::borrow::Cow;
 
@@ -11,29 +11,29 @@ use crate::{
     session::{Damaged, Line, Shown, SubAgent},
 };
 
-/// The texts that an entry hides.
+/// The hidden texts of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// The entry.
     pub entry: EntryId,
-    /// The first of its origins.
+    /// The first in its chain of origins.
     pub origin: EntryId,
     /// The texts, in order.
     pub texts: Vec<HiddenText>,
 }
 
-/// A text of which an entry shows only the beginning.
+/// A text that was truncated in an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenText {
-    /// The call that it answers.
+    /// The call whose result it is.
     pub call: String,
-    /// Which text of the answer, from 0.
+    /// The index of the text in the result.
     pub text: usize,
-    /// All of it.
+    /// The complete text.
     pub whole: String,
-    /// How many of its bytes are shown.
+    /// The offset at which the hidden part begins, in bytes.
     pub seam: usize,
-    /// What the entry shows behind them.
+    /// What the entry shows after the visible part.
     pub suffix: String,
 }
 
@@ -43,7 +43,7 @@ impl HiddenText {
         self.whole.get(self.seam..).unwrap_or_default()
     }
 
-    /// Returns the shown part.
+    /// Returns the visible part.
     pub fn shown(&self) -> &str {
         self.whole.get(..self.seam).unwrap_or(&self.whole)
     }
@@ -77,7 +77,7 @@ pub(super) struct Mark {
     note: Option<String>,
 }
 
-/// Returns checkpoints as an entry has them.
+/// Returns checkpoints in the form in which an entry lists them.
 pub(super) fn marks(marks: &[Checkpoint]) -> Vec<Mark> {
     let note = |mark: &Checkpoint| mark.note.as_ref().map(Text::to_text);
     marks.iter().map(|mark| Mark { checkpoint: mark.n, note: note(mark) }).collect()
@@ -112,7 +112,7 @@ enum Part<'a> {
     },
 }
 
-/// The arguments of a call, exactly as they came.
+/// The arguments of a call, exactly as in the record.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Input<'a> {
@@ -129,7 +129,7 @@ impl<'a> From<&'a str> for Input<'a> {
 fn part<'a>(line: &Line, block: &'a Block) -> Part<'a> {
     match block {
         Block::Text(text) => Part::Text { text },
-        // A kind of its own, although the model reads it as its thinking.
+        // This is a separate kind of block, although the model reads it as thinking.
         Block::Thinking(thinking) if thinking.is_redacted => {
             Part::Other { name: "redacted_thinking" }
         }
@@ -146,7 +146,7 @@ fn part<'a>(line: &Line, block: &'a Block) -> Part<'a> {
     }
 }
 
-/// An entry with lines of its text.
+/// An entry with an excerpt of its text.
 #[derive(Clone, Debug, Serialize)]
 pub struct Excerpt<'a> {
     /// The entry.
@@ -154,9 +154,9 @@ pub struct Excerpt<'a> {
     pub line: &'a Line,
     /// The lines.
     pub text: &'a str,
-    /// The number of the first one, from 1.
+    /// The number of the first line, from 1.
     pub from: usize,
-    /// How many there are in all.
+    /// The total number of lines.
     pub lines: usize,
 }
 
@@ -167,13 +167,13 @@ report!(Excerpt<'_>, "entry");
 pub struct TextLine<'a> {
     /// Its number, from 1.
     pub line: usize,
-    /// All of it.
+    /// The text of the line.
     pub text: &'a str,
 }
 
 report!(TextLine<'_>, "line");
 
-/// A text of an entry, and the requested part of its hidden text.
+/// A hidden text of an entry, with the requested part.
 #[derive(Clone, Debug)]
 pub struct Uncovered<'a> {
     /// The entry.

@@ -1,4 +1,4 @@
-//! Files of a session: the states that it holds, the files that were set aside, and the rows derived from them.
+//! Files of a session: their generations, the files that were set aside, and rebuilt rows.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 use super::shape::{path, report, some_path};
 use crate::model::{Digest, GenerationNumber, OperationNumber, SessionName};
 
-/// A state of a file that a session holds.
+/// A generation that a session has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// Its number.
     pub generation: GenerationNumber,
-    /// The file, wherever it is now; none if the session was changed without one.
+    /// The current path of the file; none if the session was changed without a file.
     #[serde(serialize_with = "some_path")]
     pub file: Option<PathBuf>,
-    /// How many entries it has.
+    /// Its number of entries.
     pub entries: u64,
-    /// How many bytes.
+    /// Its size in bytes.
     pub bytes: u64,
     /// The operation that began it.
     pub operation: OperationNumber,
-    /// How many bytes the compressed file has that held it.
+    /// The size in bytes of the compressed file that contained it.
     pub container: Option<u64>,
     /// Whether the current branch is in it.
     #[serde(rename = "current")]
@@ -35,15 +35,15 @@ pub struct Rotated {
     pub operation: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
-    /// Where it is.
+    /// Its path.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// Its length then.
+    /// Its length when it was set aside.
     #[serde(rename = "bytes")]
     pub length: u64,
-    /// Its state by a look at it.
+    /// Its current state.
     pub state: RotatedState,
-    /// Why it cannot be read, if that is its state.
+    /// Why it cannot be read, if it cannot.
     pub why: Option<String>,
 }
 
@@ -51,15 +51,15 @@ pub struct Rotated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RotatedState {
-    /// It holds its old content, by hash.
+    /// Its content is unchanged, according to the hash.
     Whole,
-    /// Somebody deleted it; its content is in the store.
+    /// It was deleted; its content is in the store.
     Deleted,
-    /// A program that still held it open has written more; the next change takes in the new records.
+    /// A program that still had it open appended records; the next change imports them.
     Grown,
-    /// It holds other content.
+    /// Its content is different.
     Changed,
-    /// The renaming was cut short; the next change carries it out.
+    /// The rotation was interrupted; the next change completes it.
     Pending,
     /// It cannot be read.
     Unread,
@@ -84,11 +84,11 @@ impl RotatedState {
 pub struct Rebuilt {
     /// The agent's id of the session.
     pub session: String,
-    /// Whether the rows were equal already.
+    /// Whether the rows were already equal.
     pub equal: bool,
-    /// How many records there are.
+    /// The number of records.
     pub records: u64,
-    /// The digest of the rows as they are now.
+    /// The digest of the current rows.
     pub digest: Digest,
 }
 
@@ -96,7 +96,7 @@ report!(Held, "generation");
 report!(Rotated, "rotation");
 report!(Rebuilt, "rebuilt");
 
-/// A file that was written.
+/// An exported file.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Exported<'a> {
     /// The agent's id of the session.
@@ -104,22 +104,22 @@ pub struct Exported<'a> {
     /// The file.
     #[serde(serialize_with = "path")]
     pub path: &'a Path,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 report!(Exported<'_>, "export");
 
-/// A session file that could be taken in.
+/// A session file that could be imported.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FoundFile<'a> {
-    /// The session that it holds.
+    /// The session that it contains.
     #[serde(flatten)]
     pub session: &'a SessionName,
     /// Where it is.
     #[serde(serialize_with = "path")]
     pub path: &'a Path,
-    /// How long it is.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 

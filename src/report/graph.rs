@@ -1,4 +1,4 @@
-//! Graphs: stretches of entries, where they part, and the names at their ends.
+//! Graphs: nodes of consecutive entries, their edges, and the branches at their ends.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use crate::{
     wire::Departure,
 };
 
-/// What a model did in a node.
+/// What the model did in a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acts {
-    /// How many calls edited a file.
+    /// The number of calls that edited a file.
     pub edits: u64,
-    /// How many ran a command.
+    /// The number of calls that ran a command.
     pub commands: u64,
-    /// How many calls failed.
+    /// The number of calls that failed.
     pub failed: u64,
 }
 
-/// A file that a session names.
+/// A file that a session mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedFile {
     /// Its absolute path.
     pub path: String,
-    /// How many calls changed it.
+    /// The number of calls that changed it.
     pub edits: u64,
-    /// How often it was named.
+    /// The number of mentions.
     pub mentions: u64,
-    /// The turn that named it last.
+    /// The last turn that mentions it.
     pub turn: Option<CheckpointNumber>,
 }
 
@@ -40,84 +40,84 @@ report!(UsedFile, "file", |it| {
     turn: it.turn,
 });
 
-/// An end that was reverted: it is not on the current path.
+/// A reverted end: one that is not on the current path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevertedEnd {
-    /// The branches there.
+    /// The branches at this end.
     pub branches: Vec<String>,
     /// The last entry.
     pub entry: EntryId,
     /// The turn of the current path that it follows.
     pub after: Option<CheckpointNumber>,
-    /// How many turns are on it alone, or on it and other reverted ends.
+    /// How many turns only this end has, or only reverted ends have.
     pub turns: u64,
-    /// When something was said there last.
+    /// The time of its last message.
     pub time: Option<Timestamp>,
-    /// The first words of that.
+    /// The beginning of that message.
     pub words: String,
 }
 
-/// A stretch of entries, one behind the other.
+/// Consecutive entries without a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a mark of its own, and several may be set"
 )]
 pub struct GraphNode {
-    /// Its place in the list, from 0.
+    /// Its index in the list.
     pub node: usize,
-    /// The id of its first entry that is part of the conversation.
+    /// The id of its first entry in the conversation.
     pub id: EntryId,
     /// The name of that entry's record.
     pub uuid: Option<String>,
     /// The id of its last entry.
     pub last: EntryId,
-    /// The kind of that entry.
+    /// The kind of that last entry.
     pub kind: Kind,
     /// When it was written.
     pub time: Option<Timestamp>,
-    /// Its first words.
+    /// The beginning of its text.
     pub words: String,
-    /// The damage of that entry, which then has no words.
+    /// The damage of that entry, if it is damaged; it then has no text.
     pub damage: Option<String>,
-    /// How many entries it holds.
+    /// Its number of entries.
     pub entries: u64,
-    /// How many of them hide a part of their origins.
+    /// How many of them are truncated.
     pub cut: u64,
-    /// How many of them hold what was looked for.
+    /// How many of them match the search.
     pub found: u64,
-    /// How many times the agent cleared older answers of tools in it.
+    /// How often the agent cleared older tool results in it.
     pub cleared: u64,
-    /// Of a compaction, how many tokens it found and left, as far as its record tells.
+    /// For a compaction, the token counts before and after, if its record has them.
     pub tokens: (Option<u64>, Option<u64>),
-    /// The nodes that it follows, by their places in the list.
+    /// The indexes of its parents in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that comes before it.
     pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of that checkpoint, as a selector.
     pub own: Option<String>,
-    /// The checkpoints that were put at its end.
+    /// The checkpoints that were set at its end.
     pub marks: Vec<Checkpoint>,
-    /// The branches that stand at its end.
+    /// The branches at its end.
     pub branches: Vec<String>,
-    /// Whether the current branch is at its end.
+    /// Whether the current branch ends here.
     pub is_head: bool,
-    /// Whether nothing follows it and no branch is at its end.
+    /// Whether nothing follows it and no branch ends here.
     pub is_unnamed: bool,
-    /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
+    /// Whether it is outside both the current path and the rest of its last turn.
     pub is_reverted: bool,
     /// Whether the command that added it was undone.
     pub is_undone: bool,
-    /// What was done in it, if that is counted.
+    /// What was done in it, if that was counted.
     pub acts: Option<Acts>,
-    /// Of a compaction, how many things its summary no longer names, if that is counted.
+    /// For a compaction, how many things its summary no longer mentions, if that was counted.
     pub lost: Option<u64>,
-    /// Whether a sub-agent works there, in the file of its session.
+    /// Whether a sub-agent works there, in a session file of its own.
     pub is_sub_agent: bool,
-    /// How the agent left its end for another state of its file.
+    /// How the agent left its end for another state of the file.
     pub left: Option<Departure>,
-    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another
-    /// of its name replaced. Only with all entries.
+    /// Whether no path reaches it, not even the path of a reverted end: it is output of a command, or a record that another
+    /// record of the same name replaced. Only in a graph of all entries.
     pub is_aside: bool,
     /// Whether it is a message from a later state of the conversation.
     pub is_from_later: bool,
@@ -126,19 +126,19 @@ pub struct GraphNode {
 /// A session as a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphView {
-    /// The nodes, each before its parents, the newest first.
+    /// The nodes, newest first, each before its parents.
     pub nodes: Vec<GraphNode>,
     /// The current branch.
     pub current: String,
-    /// Where it ends, among the checkpoints.
+    /// Its position relative to the checkpoints.
     pub at: Option<Spot>,
-    /// The branches that stand before the first entry.
+    /// The branches that are before the first entry.
     pub empty: Vec<String>,
-    /// The branches that show the state before an operation wrote it again.
+    /// The branches that preserve the state before an operation rewrote it.
     pub before: BTreeMap<String, OperationNumber>,
-    /// The session that it was made of.
+    /// The session that it was created from.
     pub kin: Option<Kin>,
-    /// The damaged entries that were met.
+    /// The damaged entries that were found.
     pub damaged: Vec<Damaged>,
 }
 
@@ -187,12 +187,12 @@ report!(GraphNode, "node", |it| {
     later: it.is_from_later,
 });
 
-/// A branch that comes before the first entry.
+/// A branch that is before the first entry.
 #[derive(Clone, Debug)]
 pub struct EmptyBranch<'a> {
     /// Its name.
     pub branch: &'a str,
-    /// Whether it is current.
+    /// Whether it is the current branch.
     pub is_current: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Hints: a next step, in words and perhaps with the command that takes it.
+//! Hints: a next step, in words and possibly with a command.
 //!
-//! A [`Line`] is a verb with its arguments. Which store and which session it names is known where it is shown: a face spells
-//! it, as a line for a shell or as a call.
+//! A [`Line`] is a verb with its arguments. It does not name the store or the session: the front end knows them and spells the
+//! command, as a shell line or as a call.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::model::{EntryId, OperationNumber};
 
-/// A next step: words, and perhaps the command that they speak of.
+/// A next step: words, and possibly the command that they refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The words.
@@ -19,18 +19,18 @@ pub struct Hint {
     pub line: Option<Line>,
 }
 
-/// A command, but for the store and the session that it must name.
+/// A command without the store and the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The verb.
     pub verb: String,
     /// Its arguments, in order.
     pub arguments: Vec<Argument>,
-    /// Whether it is about the current session, which a face names with it.
+    /// Whether it applies to the current session, which a front end then names.
     pub is_about_session: bool,
 }
 
-/// A hint as programs are told it: its command with all that it must name.
+/// A hint for programs: its command names the store and the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedHint<'a> {
     /// The words.
@@ -39,7 +39,7 @@ pub struct NamedHint<'a> {
     pub line: Option<NamedLine<'a>>,
 }
 
-/// A command with the session and the store that it must name, where it must name one.
+/// A command with the session and the store, if it has to name them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedLine<'a> {
     /// The verb.
@@ -73,7 +73,7 @@ pub enum Argument {
     },
 }
 
-/// Gives a word as text: bytes that are not UTF-8 are replaced.
+/// Serialises a word as text; invalid UTF-8 is replaced.
 fn text<S: Serializer>(word: &OsStr, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&word.display())
 }
@@ -91,7 +91,7 @@ impl From<String> for Hint {
 }
 
 impl Hint {
-    /// Returns the hint with the session and the store that a command must name to be about the current ones.
+    /// Returns the hint with the session and the store that its command has to name.
     pub fn named(&self, session: Option<&OsStr>, store: Option<&Path>) -> NamedHint<'_> {
         let line = self.line.as_ref().map(|line| NamedLine {
             verb: &line.verb,
@@ -109,7 +109,7 @@ impl Hint {
         Line::about("undo").to("to undo")
     }
 
-    /// Returns the hint to undo one operation, whatever came after it.
+    /// Returns the hint to undo one operation, even if others followed it.
     pub(super) fn undo_of(operation: OperationNumber) -> Self {
         Line::about("undo").option("op", operation.to_string()).to("to undo")
     }
@@ -119,12 +119,12 @@ impl Hint {
         Line::new("sessions").to("list the sessions")
     }
 
-    /// Returns the hint to mend what is damaged.
+    /// Returns the hint to repair damage.
     pub fn mend() -> Self {
         Line::new("doctor").flag("fix").to("repair what session files still contain")
     }
 
-    /// Returns the hint to read about every key of the settings, after other words.
+    /// Returns the hint to show all settings explained, with `words` in front of it.
     pub fn settings(words: &str) -> Self {
         let words = if words.is_empty() { String::new() } else { format!("{words}; ") };
         Line::new("context").flag("settings").to(format!("{words}see all settings explained"))
@@ -132,12 +132,12 @@ impl Hint {
 }
 
 impl Line {
-    /// Returns a command that names its session itself, or is about none.
+    /// Returns a command that names its session in its arguments, or needs none.
     pub fn new(verb: impl Into<String>) -> Self {
         Self { verb: verb.into(), arguments: Vec::new(), is_about_session: false }
     }
 
-    /// Returns a command about the current session.
+    /// Returns a command for the current session.
     pub fn about(verb: impl Into<String>) -> Self {
         Self { is_about_session: true, ..Self::new(verb) }
     }
@@ -166,12 +166,12 @@ impl Line {
         self.and(Argument::Option { name, value: value.into() })
     }
 
-    /// Returns the hint to give this command for the purpose that the words tell.
+    /// Returns the hint to run this command, with the purpose in words.
     pub fn to(self, words: impl Into<String>) -> Hint {
         Hint { words: words.into(), line: Some(self) }
     }
 
-    /// Returns whether the command works on the store that was typed; `new --here` makes one of its own.
+    /// Returns true if the command works on the given store; `new --here` creates its own.
     pub fn takes_store(&self) -> bool {
         self.verb != "new" || !self.arguments.contains(&Argument::Flag("here"))
     }

@@ -1,4 +1,4 @@
-//! Imports: the files that were taken in, how much of them was new, and their oddities.
+//! Imports: the imported files, how much was new, and their oddities.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -15,47 +15,47 @@ use crate::session::{REPEATED, Session};
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// How many session files were found.
+    /// The number of session files found.
     pub files: u64,
-    /// How many of them brought nothing new.
+    /// How many of them had nothing new.
     pub unchanged: u64,
-    /// How many files and folders were left out.
+    /// How many files and folders were skipped.
     pub skipped: u64,
     /// How many of them for each reason.
     pub left_out: BTreeMap<&'static str, u64>,
-    /// How many sessions changed.
+    /// The number of sessions that changed.
     pub sessions: u64,
-    /// How many entries are new.
+    /// The number of new entries.
     pub entries: u64,
-    /// How many files that lie next to sessions' own are new or changed.
+    /// The number of new or changed sidecars.
     pub sidecars: u64,
-    /// How many bytes of records were read in.
+    /// The number of bytes of records that were imported.
     pub bytes: u64,
-    /// How many sessions have lost their agent's file since the last look.
+    /// How many sessions have lost their agent's file since the last check.
     pub gone: u64,
-    /// How many oddities there are of each kind.
+    /// The number of oddities of each kind.
     pub oddities: BTreeMap<QuirkKind, u64>,
 }
 
-/// The part of an import that concerns one session.
+/// The result of an import for one session.
 #[derive(Clone, Debug, Serialize)]
 pub struct Imported {
     /// The session.
     #[serde(flatten)]
     pub session: Session,
-    /// Whether it was not there before.
+    /// Whether the session is new.
     pub new: bool,
     /// The last operation of the import.
     pub operation: OperationNumber,
-    /// How many files brought something new.
+    /// How many files had something new.
     pub files: u64,
-    /// How many entries are new.
+    /// The number of new entries.
     pub entries: u64,
-    /// How many files that lie next to its own are new or changed.
+    /// The number of new or changed sidecars.
     pub sidecars: u64,
-    /// How many bytes of records were read in.
+    /// The number of bytes of records that were imported.
     pub bytes: u64,
-    /// The branch that holds where `main` stood, if a command had moved it.
+    /// The branch that preserves the previous position of `main`, if a command had moved it.
     pub left: Option<String>,
     /// The oddities of its files.
     pub oddities: Vec<Oddity>,
@@ -65,7 +65,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Returns whether nothing is new but how a live file ends.
+    /// Returns true if nothing is new except how a live file ends.
     pub fn is_bare(&self) -> bool {
         let is_end = |notice: &Notice| matches!(notice, Notice::Ending { .. });
         self.entries == 0
@@ -80,9 +80,9 @@ impl Imported {
 pub struct Oddity {
     /// The file.
     pub path: PathBuf,
-    /// The physical line, from 1; none if the whole file is meant.
+    /// The number of the physical line, from 1; none if the whole file is affected.
     pub line: Option<u64>,
-    /// How many lines from there on have it.
+    /// How many lines, starting there, are affected.
     pub lines: u64,
     /// The oddity.
     pub quirk: Quirk,
@@ -93,27 +93,27 @@ pub struct Oddity {
 pub enum Quirk {
     /// A line is not a JSON object.
     Opaque,
-    /// A record comes after another on one line.
+    /// A record follows another on the same line.
     Glued,
-    /// The file ends within a record.
+    /// The file ends in the middle of a record.
     Torn,
-    /// The file does not extend the content that was read before.
+    /// The file does not continue the content that was read before.
     Rewritten,
-    /// A record has the name of an earlier one.
+    /// A record has the same name as an earlier one.
     Repeated,
-    /// The file is compressed, and too large for its compressed form to be kept too.
+    /// The file is compressed, and its compressed form is too large to be stored as well.
     Unkept,
-    /// A line is too long, and the file is taken in as far as that.
+    /// A line is too long; the file is imported up to it.
     TooLong,
-    /// The file cannot be read on, and is taken in as far as that.
+    /// The rest of the file cannot be read; the file is imported up to there.
     Unreadable,
-    /// A file next to the session's own is left out.
+    /// A sidecar is skipped.
     LeftOut(&'static str),
-    /// An edge of the main path had to be mended.
+    /// An edge of the main path had to be repaired.
     Mended(&'static str),
 }
 
-/// A kind of oddity, which programs know by its name.
+/// A kind of oddity, as named in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is a quirk of the same name")]
@@ -147,7 +147,7 @@ impl Quirk {
         }
     }
 
-    /// Returns it in words.
+    /// Returns a description of it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Opaque => "not a JSON object",
@@ -162,7 +162,7 @@ impl Quirk {
         }
     }
 
-    /// Returns whether nothing of the file is taken in from its line on.
+    /// Returns true if the file is not imported past this line.
     pub(crate) fn ends_reading(self) -> bool {
         matches!(self, Self::TooLong | Self::Unreadable)
     }

@@ -1,4 +1,4 @@
-//! Where a change of place took a session, and what a person needs to know to go on from there.
+//! Where a move took a session, and what a user needs to know to continue from there.
 
 use std::path::PathBuf;
 
@@ -13,34 +13,34 @@ use crate::{
     session::{Session, Spot},
 };
 
-/// Where a session is after it went elsewhere, and what that left behind.
+/// Where a session is after a move, and what the move left out of its context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Landing {
-    /// Where it is, among the checkpoints.
+    /// Its position relative to the checkpoints.
     #[serde(skip)]
     pub spot: Option<Spot>,
-    /// Where it was, if that is another place.
+    /// Its previous position, if it is different.
     #[serde(skip)]
     pub from: Option<Position>,
-    /// The turn that it is just before, if it is before one.
+    /// The turn right after its position, if there is one.
     pub before: Option<Turn>,
-    /// The newest turn that its context has.
+    /// The newest turn in its context.
     pub at: Option<Turn>,
-    /// The numbers of the turns that its context had and no longer has.
+    /// The turns that are no longer in its context.
     pub turns: Vec<CheckpointNumber>,
-    /// The branch that has them, and all numbers there.
+    /// The branch that has those turns, and their numbers.
     pub kept: Option<Kept>,
-    /// When the compactions were made that its context no longer has.
+    /// The times of the compactions that are no longer in its context.
     pub compactions: Vec<Option<Timestamp>>,
-    /// How full its window was and is.
+    /// How full the context window was before and is now.
     pub tokens: Option<Tokens>,
-    /// The files that the agent changed in what its context has no longer: they are as the agent left them.
+    /// The files that the agent changed in the turns that are no longer in its context. They keep those changes.
     pub files: Vec<TouchedFile>,
-    /// What the user said in the turn before which it went back.
+    /// The user's prompt in the turn that the revert went back to.
     pub prompt: Option<String>,
-    /// How the agent goes on there.
+    /// How to resume the agent there.
     pub resume: Option<Resume>,
-    /// Whether nothing was changed, and this is what would be.
+    /// Whether this was a dry run and nothing was changed.
     pub dry_run: bool,
 }
 
@@ -49,28 +49,28 @@ pub struct Landing {
 pub struct Turn {
     /// The checkpoint before it.
     pub checkpoint: CheckpointNumber,
-    /// Its first words.
+    /// The beginning of its prompt.
     pub words: Option<String>,
 }
 
-/// How many tokens a context had and has.
+/// The token counts of a context before and after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tokens {
     /// Before the change.
     pub before: u64,
     /// After it.
     pub after: u64,
-    /// The window of the model.
+    /// The model's context window.
     pub window: u64,
-    /// Whether the model itself reported both.
+    /// Whether the model itself reported both numbers.
     #[serde(skip)]
     pub is_reported: bool,
 }
 
-/// Turns that left a context.
+/// Turns that are no longer in a context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// The branch that has them now, unless only an undone operation does.
+    /// The branch that has them now; none if only an undone operation has them.
     pub branch: Option<String>,
     /// The first of them.
     pub first: CheckpointNumber,
@@ -83,30 +83,30 @@ pub struct Kept {
 /// A file that an agent changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchedFile {
-    /// Where it is, as the agent has it.
+    /// Its path, as the agent names it.
     pub path: String,
-    /// How often.
+    /// The number of edits.
     pub edits: u64,
 }
 
-/// How an agent is started in a session.
+/// How to start an agent in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Resume {
-    /// The folder in which the session works.
+    /// The working folder of the session.
     #[serde(serialize_with = "some_path")]
     pub folder: Option<PathBuf>,
     /// The agent's program and its arguments.
     pub command: Vec<String>,
 }
 
-/// The command that starts an agent in a session, as programs are told it.
+/// The command that starts an agent in a session, as a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Resumed<'a> {
     /// The session.
     pub session: &'a Session,
     /// The command.
     pub resume: &'a Resume,
-    /// The change that waits.
+    /// The waiting change.
     pub waiting: Option<&'a Waiting>,
 }
 

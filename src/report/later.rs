@@ -10,14 +10,14 @@ use super::{
 };
 use crate::model::{OperationNumber, Request, Text};
 
-/// A change that waits.
+/// A waiting change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The operation that has it wait.
+    /// The operation that requested it.
     pub operation: OperationNumber,
-    /// What is to be done.
+    /// What to do.
     pub request: Request,
-    /// Whether this user asked for it on this computer. Any other is made only after a question at a terminal.
+    /// Whether this user requested it on this computer. Otherwise undertext asks at a terminal before it makes the change.
     pub is_own: bool,
 }
 
@@ -36,7 +36,7 @@ object!(Waiting, |it| {
 report!(Waiting, "waiting");
 
 impl Waiting {
-    /// Returns the place to which it goes, as it is typed.
+    /// Returns its target, as typed.
     pub fn place(&self) -> Option<String> {
         let Request { checkpoint, entry, branch, .. } = &self.request;
         let entry = || entry.map(|entry| entry.to_string());
@@ -44,13 +44,13 @@ impl Waiting {
         checkpoint.map(|n| format!("@{n}")).or_else(branch).or_else(entry)
     }
 
-    /// Returns whether it has an option.
+    /// Returns true if it has this option.
     pub fn has(&self, option: &str) -> bool {
         self.request.options.iter().any(|word| *word == Text::Own(option.to_owned()))
     }
 }
 
-/// What it does, as in "waits to revert to just before @3".
+/// Describes what it does, as in "waits to revert to just before @3".
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Request { verb, checkpoint, entry, operation, note, .. } = &self.request;
@@ -66,12 +66,12 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// The result of having a change wait.
+/// The result of requesting a change for later.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delayed {
     /// The change.
     pub waiting: Waiting,
-    /// The one that waited before.
+    /// The change that was waiting before.
     pub replaced: Option<Waiting>,
     /// The notices of the change.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! The state of a machine: the trusted stores, the settings, and the pages of a manual.
+//! The state of a machine: trusted stores, settings, and manual pages.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::{
     settings::{Author, Setting},
 };
 
-/// A store in a folder, and whether it is trusted now.
+/// A store in a folder, and whether it is trusted.
 #[derive(Clone, Copy, Debug)]
 pub struct Trust<'a> {
     /// Where it is.
     pub path: &'a Path,
-    /// Which store it is, if it is trusted.
+    /// The store's id, if it is trusted.
     pub store: Option<StoreId>,
 }
 
@@ -26,14 +26,14 @@ report!(Trust<'_>, "trust", |it| {
     it.store.map(|_| off())
 });
 
-/// A store that is trusted.
+/// A trusted store.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustedStore<'a> {
     /// Where it is.
     pub path: &'a Path,
-    /// Which store it is.
+    /// The store's id.
     pub store: StoreId,
-    /// Why it is not used, if it is not.
+    /// Why it is not used, if so.
     pub problem: Option<&'a str>,
 }
 
@@ -44,12 +44,12 @@ report!(TrustedStore<'_>, "trusted", |it| {
     problem: it.problem,
 });
 
-/// A setting, and whether it is taken.
+/// A setting, and whether it has an effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadSetting<'a> {
     /// The setting.
     pub set: &'a Setting,
-    /// Whether it is taken.
+    /// Whether it has an effect.
     pub taken: bool,
 }
 
@@ -65,7 +65,7 @@ report!(ReadSetting<'_>, "setting", |it| {
     taken: it.taken,
 });
 
-/// A page that was written.
+/// A manual page that was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// The file.

@@ -1,9 +1,9 @@
-//! Reports: the answer of each verb, as values that every face shows.
+//! Reports: the answer of each verb, as values that every front end shows.
 //!
-//! A [`Report`] is an answer for programs: a type, and fields in an order. Its shape is a promise that `docs/json.md`
-//! documents. A [`Hint`] tells people what can be done next.
+//! A [`Report`] is an answer for programs: a type, and fields in a fixed order. `docs/json.md` documents its shape, which is
+//! stable. A [`Hint`] tells people what they can do next.
 //!
-//! Invariant: nothing here reads, writes or decides, and no other room spells the JSON of an answer.
+//! Invariant: nothing here reads, writes or decides, and no other folder defines the JSON of an answer.
 
 mod append;
 mod audit;

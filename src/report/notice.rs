@@ -1,4 +1,4 @@
-//! Notices: findings of a change in the live file, which a person should know.
+//! Notices: what a change found in the live file that the user should know.
 
 use std::{
     fmt,
@@ -7,134 +7,134 @@ use std::{
 
 use crate::model::OperationNumber;
 
-/// A finding in the live file that a person should know.
+/// Something that the user should know about a live file or a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Another program appended entries; they are taken in.
+    /// Another program appended entries, which were imported.
     Appended {
-        /// How many.
+        /// The number of entries.
         entries: u64,
-        /// The operation that took them in.
+        /// The operation that imported them.
         operation: OperationNumber,
     },
-    /// A change that was cut short is carried out.
+    /// An interrupted change was completed.
     Finished {
         /// The live file.
         path: PathBuf,
     },
-    /// The live file was missing and is written again.
+    /// The live file was missing and was written again.
     Restored {
         /// The live file.
         path: PathBuf,
     },
-    /// The live file was changed by another program: its state is set aside and kept as a branch.
+    /// Another program rewrote the live file: that file was set aside, and its state is preserved as a branch.
     SetAside {
-        /// Where it is.
+        /// The file that was set aside.
         aside: PathBuf,
-        /// The branch that holds it.
+        /// The branch that has its entries.
         branch: String,
-        /// The operation that took it in.
+        /// The operation that imported it.
         operation: OperationNumber,
     },
-    /// Another program wrote the end of the agent's file otherwise, without a whole record that is new; that is taken in.
+    /// Another program changed the end of the agent's file without adding a complete record; the change was imported.
     Ending {
         /// The agent's file.
         path: PathBuf,
-        /// The operation that took it in.
+        /// The operation that imported it.
         operation: OperationNumber,
     },
-    /// Another program rewrote the agent's file, or went on elsewhere in it; the session follows it.
+    /// Another program rewrote the agent's file, or continued from another point of it; the session follows the file.
     Followed {
         /// The agent's file.
         path: PathBuf,
         /// Whether it was rewritten.
         is_rewritten: bool,
-        /// How many entries are new.
+        /// The number of new entries.
         entries: u64,
-        /// The branch that keeps where the current one was, if a command had put it there.
+        /// The branch that preserves the previous position of the current branch, if a command had moved it there.
         left: Option<String>,
-        /// The operation that took it in.
+        /// The operation that imported it.
         operation: OperationNumber,
     },
-    /// An agent that knew only the old state appended to it.
+    /// An agent that only knew the old state appended entries to it.
     Joined {
-        /// How many entries.
+        /// The number of entries.
         entries: u64,
         /// The branch that they joined.
         branch: String,
-        /// The operation that took them in.
+        /// The operation that imported them.
         operation: OperationNumber,
     },
-    /// The store could not do work that it puts off until there is more of it; nothing is lost.
+    /// The store failed to do deferred maintenance; no data is lost.
     Unsettled {
         /// Why.
         why: String,
     },
-    /// The live file is on another computer, or in another account: only the store is changed.
+    /// The live file is on another computer or in another account: only the store was changed.
     Elsewhere,
-    /// The agent does not resume the session's file: only the store is changed.
+    /// The agent does not resume the session's file: only the store was changed.
     Unresumed {
         /// Why.
         why: &'static str,
     },
-    /// The session goes on without a file that it followed, which is left as it is.
+    /// The session was detached from a file, which stays unchanged.
     Detached {
         /// The file.
         path: PathBuf,
     },
-    /// A file is there that cannot become the live file: changes of the session are not written to it.
+    /// A file exists that cannot become the live file: changes of the session are not written to it.
     Unattached {
         /// Why.
         why: String,
     },
-    /// A file is there again that its agent would empty, because its list of folders lacks the one of the session.
+    /// A file was restored that its agent would empty, because the agent's list of folders lacks the session's folder.
     Unlisted {
         /// Why.
         why: String,
     },
-    /// The agent compressed its file, and the session goes on without it.
+    /// The agent compressed its file; the session continues without it.
     Packed {
         /// The compressed file.
         path: PathBuf,
     },
-    /// The agent's file no longer exists, and the session goes on without it.
+    /// The agent's file was deleted; the session continues without it.
     Gone {
         /// Where it was.
         path: PathBuf,
-        /// The other file of the session in which it goes on, if there is one.
+        /// The other file of the session in which it continues, if there is one.
         to: Option<PathBuf>,
     },
-    /// A change that waited is dropped, because the session went elsewhere.
+    /// A waiting change was dropped because the session moved.
     Dropped {
-        /// The operation that had it wait.
+        /// The operation that requested it.
         operation: OperationNumber,
     },
-    /// Lines arrived again that were redacted before: the store has them as they were redacted.
+    /// Redacted lines appeared again in a file; the store keeps them redacted.
     Redacted {
-        /// How many.
+        /// The number of lines.
         lines: u64,
     },
-    /// A file is taken in as far as it can be read.
+    /// A file was imported only up to a line.
     Unread {
         /// The file.
         path: PathBuf,
-        /// The line from which on nothing of it is taken in, from 1.
+        /// The number of the first line that was not imported, from 1.
         line: u64,
         /// Why.
         why: &'static str,
     },
-    /// What a file holds beyond its session is not looked through, because the session is damaged.
+    /// New records in a file were not searched, because the session is damaged.
     Unsought {
         /// The file.
         path: PathBuf,
         /// The damage.
         why: String,
     },
-    /// A file that was set aside has grown; the new records are taken in.
+    /// A file that was set aside has grown; its new records were imported.
     Late {
         /// The file.
         aside: PathBuf,
-        /// How many entries.
+        /// The number of entries.
         entries: u64,
         /// The branch that they joined.
         branch: Option<String>,
@@ -142,7 +142,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Adds notices to others, each that is not among them yet.
+    /// Appends those notices that are not in `notices` yet.
     pub(crate) fn add(more: Vec<Self>, notices: &mut Vec<Self>) {
         for notice in more {
             if !notices.contains(&notice) {
@@ -151,7 +151,7 @@ impl Notice {
         }
     }
 
-    /// Returns the operation that took in entries, and how many.
+    /// Returns the operation that imported entries, and their number.
     pub(crate) fn taken_in(&self) -> Option<(OperationNumber, u64)> {
         match self {
             Self::Appended { entries, operation }
@@ -162,12 +162,12 @@ impl Notice {
         }
     }
 
-    /// Returns the branch that keeps where the current one was.
+    /// Returns the branch that preserves the previous position of the current branch.
     pub(crate) fn left(&self) -> Option<String> {
         if let Self::Followed { left, .. } = self { left.clone() } else { None }
     }
 
-    /// Says that the session goes on in a file, if the one in which it was no longer exists.
+    /// Sets the file in which the session continues, if this notice reports a deleted file.
     pub(crate) fn go_on(&mut self, file: Option<&Path>) {
         if let Self::Gone { to, .. } = self {
             *to = file.map(Path::to_owned);

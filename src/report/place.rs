@@ -1,4 +1,4 @@
-//! Going elsewhere: the place of a branch after going back, a switch, an undo.
+//! Moves: the position of a branch after a revert, a switch or an undo.
 
 use std::path::PathBuf;
 
@@ -12,30 +12,30 @@ use super::{
 };
 use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, SessionName, Timestamp};
 
-/// The result of going back.
+/// The result of a revert.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reverted {
-    /// The checkpoint that it went back to, if one was named.
+    /// The checkpoint that it reverted to, if one was named.
     pub checkpoint: Option<CheckpointNumber>,
-    /// Where the branch is now; none before the first entry.
+    /// The current head of the branch; none before the first entry.
     pub entry: Option<EntryId>,
-    /// The branch that went back.
+    /// The branch that was reverted.
     pub branch: String,
-    /// The branch that holds the old end.
+    /// The branch that preserves the old end.
     pub left: Option<String>,
-    /// How many entries that stood there are no longer on the path.
+    /// How many entries are no longer on the path.
     pub dropped: u64,
-    /// The note, if one was left.
+    /// The entry of the note, if one was added.
     pub note: Option<EntryId>,
-    /// The old live file, if it was exchanged.
+    /// The old live file, if it was rotated.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// The operation; none if the branch stood there already.
+    /// The operation; none if the branch was already there.
     pub operation: Option<OperationNumber>,
-    /// Where it is now.
+    /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
     /// The notices of the change.
@@ -45,16 +45,16 @@ pub struct Reverted {
 
 report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
 
-/// The result of making a branch, or of giving it another name.
+/// The result of creating or renaming a branch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Branched {
     /// The branch.
     pub branch: String,
-    /// The entry at which it is; none before the first one.
+    /// Its head; none before the first entry.
     pub entry: Option<EntryId>,
-    /// The name that it had before.
+    /// Its previous name.
     pub from: Option<String>,
-    /// Whether it is left out of lists from now on.
+    /// Whether lists hide it from now on.
     pub hidden: bool,
     /// The operation.
     pub operation: Option<OperationNumber>,
@@ -69,22 +69,22 @@ report!(Branched, "branch", hints: |it| {
     it.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
 });
 
-/// The result of making a branch current.
+/// The result of a switch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Switched {
     /// The branch.
     pub branch: String,
-    /// The entry at which it is; none before the first one.
+    /// Its head; none before the first entry.
     pub entry: Option<EntryId>,
-    /// The old live file, if it was exchanged.
+    /// The old live file, if it was rotated.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// The operation; none if it was current already.
+    /// The operation; none if the branch was already current.
     pub operation: Option<OperationNumber>,
-    /// Where it is now.
+    /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
     /// The notices of the change.
@@ -94,16 +94,16 @@ pub struct Switched {
 
 report!(Switched, "switch", hints: |it| it.operation.map(|_| Hint::undo()));
 
-/// An operation as lists show it.
+/// An operation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationView {
     /// The session.
     pub session: SessionName,
     /// The operation.
     pub operation: Operation,
-    /// How many results it cut.
+    /// The number of results that it truncated.
     pub cut: u64,
-    /// Whether it is undone.
+    /// Whether it was undone.
     pub undone: bool,
 }
 
@@ -112,19 +112,19 @@ pub struct OperationView {
 pub struct Undone {
     /// The operation.
     pub operation: OperationNumber,
-    /// The operation that it took back.
+    /// The operation that it undid.
     pub undoes: OperationNumber,
-    /// The same, or of a redo the operation that is done again.
+    /// The same operation; for a redo, the operation that was redone.
     #[serde(skip)]
     pub original: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
-    /// The branches that hold the entries since.
+    /// The branches that preserve the entries added since.
     pub left: Vec<String>,
-    /// Whether lists leave the session out now, if that changed.
+    /// Whether lists hide the session now, if that changed.
     #[serde(skip)]
     pub hidden: Option<bool>,
-    /// The old live file, if it was exchanged.
+    /// The old live file, if it was rotated.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
@@ -155,25 +155,25 @@ report!(OperationView, "operation", |it| {
 pub struct ListedBranch {
     /// Its name.
     pub branch: String,
-    /// The entry at which it is; none at the start.
+    /// Its head; none before the first entry.
     pub entry: Option<EntryId>,
     /// Whether it is current.
     pub current: bool,
-    /// When its last message was said.
+    /// The time of its last message.
     pub time: Option<Timestamp>,
-    /// The first words of that message.
+    /// The beginning of that message.
     pub words: Option<String>,
-    /// Whether it was reverted: it ends on another path than the current one.
+    /// Whether it was reverted: its end is not on the current path.
     pub reverted: bool,
-    /// The turn of the current path that it follows then.
+    /// If reverted, the turn of the current path that it follows.
     pub after: Option<CheckpointNumber>,
-    /// How many turns it has then beside that path.
+    /// If reverted, the number of its turns that are not on the current path.
     pub turns: Option<u64>,
 }
 
 report!(ListedBranch, "branch");
 
-/// The result of going back to before the first entry.
+/// The result of clearing the current branch.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Cleared<'a>(pub &'a Reverted);
@@ -189,12 +189,12 @@ pub struct Redone<'a>(pub &'a Undone);
 
 report!(Redone<'_>, "redo", hints: |it| [Hint::undo_of(it.0.original)]);
 
-/// A checkpoint that was set, or stood there.
+/// A checkpoint that was set, or already existed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Marked {
     /// Its number.
     pub checkpoint: CheckpointNumber,
-    /// The operation; none if it stood there.
+    /// The operation; none if the checkpoint already existed.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! Redactions: what was taken out, of which sessions, and where it may still lie.
+//! Redactions: what was redacted, in which sessions, and where it may remain.
 
 use std::path::PathBuf;
 
@@ -7,72 +7,72 @@ use serde::Serialize;
 use super::{Notice, hint::Line, shape::report};
 use crate::model::SessionName;
 
-/// What was taken out of the store, or would be.
+/// What was redacted from the store, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redacted {
-    /// Whether nothing was changed yet.
+    /// Whether this is only a plan.
     pub planned: bool,
-    /// How many lines have it.
+    /// The number of lines that contain it.
     pub lines: u64,
-    /// How many words of persons, such as notes, have it.
+    /// The number of texts by people, such as notes, that contain it.
     pub notes: u64,
-    /// How many unfinished lines, as they were read once, have it.
+    /// The number of unfinished lines, as once read, that contain it.
     pub unfinished: u64,
-    /// Where it stays, because nothing can be covered there.
+    /// Where it remains because it cannot be covered there.
     pub fixed: Vec<Remaining>,
     /// The rules that found it, if rules did.
     pub rules: Vec<String>,
-    /// The sessions that have it.
+    /// The sessions that contain it.
     pub sessions: Vec<RedactedSession>,
-    /// The files of sessions in which it was covered.
+    /// The session files in which it was covered.
     pub covered: Vec<PathBuf>,
-    /// The files of sessions that may still hold it.
+    /// The session files that may still contain it.
     pub left: Vec<PathBuf>,
-    /// The files in agents' folders that undertext does not keep, and that have it or may have it.
+    /// Files in agents' folders that undertext does not store and that contain it, or may contain it.
     pub beside: Vec<PathBuf>,
-    /// What could not be searched and may have it: in agents' folders, and where files of its sessions may have been moved to.
+    /// What could not be searched and may contain it: in agents' folders, and where files of its sessions may have been moved.
     pub unseen: Vec<PathBuf>,
-    /// The files that are kept whole, such as long answers of tools, and have it.
+    /// The files stored whole, such as long tool results, that contain it.
     pub files: Vec<PathBuf>,
-    /// The folders with damaged stores that were set aside, and what commands that were cut short left, which are deleted.
+    /// The deleted folders of damaged stores that had been set aside, and the deleted remains of interrupted commands.
     pub deleted: Vec<PathBuf>,
-    /// Whether a program that reads an older state of the store keeps it in the store's log, until the next change behind that.
+    /// Whether the write-ahead log still contains it, because another program is reading an older state of the store.
     pub is_in_log: bool,
-    /// Other stores of this user that have it or may have it.
+    /// Other stores of this user that contain it, or may contain it.
     pub stores: Vec<PathBuf>,
-    /// The notices about the sessions that have it, each with its session.
+    /// The notices about the sessions that contain it, paired with their session.
     pub notices: Vec<(SessionName, Notice)>,
 }
 
-/// A session of which something was taken out, or would be.
+/// A session that was redacted, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RedactedSession {
     /// The agent's id.
     pub session: String,
     /// The name of the format.
     pub format: String,
-    /// The title, unless it may have what is to be taken out.
+    /// The title, unless it may contain the redacted text.
     pub title: Option<String>,
-    /// Of how many lines.
+    /// The number of lines.
     pub lines: u64,
 }
 
-/// A place in which something stays, because nothing can be covered there.
+/// A place where something remains because it cannot be covered there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remaining {
-    /// The id of a session in which it is so, unless that has it.
+    /// The id of the session, unless the id itself contains it.
     pub session: String,
-    /// The place there, in words.
+    /// The place, in words.
     pub place: String,
 }
 
 impl Redacted {
-    /// Returns whether nothing has it.
+    /// Returns true if nothing contains it.
     pub fn is_nowhere(&self) -> bool {
         self.lines == 0 && self.notes == 0 && self.unfinished == 0 && self.files.is_empty()
     }
 
-    /// Returns true if it remains anywhere, or may remain there.
+    /// Returns true if it remains anywhere, or may remain.
     pub fn remains(&self) -> bool {
         let paths = [&self.left, &self.beside, &self.unseen, &self.stores];
         self.is_in_log || !self.fixed.is_empty() || paths.iter().any(|paths| !paths.is_empty())

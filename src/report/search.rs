@@ -1,4 +1,4 @@
-//! Searching: what was found, where it is, and how to see it.
+//! Searching: the hits, their places, and how to show them.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -14,61 +14,61 @@ use crate::{
     session::Stand,
 };
 
-/// A place at which something that was found is kept.
+/// A place at which a hit occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPlace {
     /// The session.
     pub session: SessionName,
     /// Its title.
     pub title: Option<String>,
-    /// The folder in which it works.
+    /// Its working folder.
     pub folder: Option<String>,
-    /// The session for which it works, if it is a sub-agent.
+    /// The session that it works for, if it is a sub-agent's.
     pub parent: Option<String>,
     /// The entry, if its id can be read.
     pub entry: Option<EntryId>,
     /// The checkpoint before its turn.
     pub turn: Option<CheckpointNumber>,
-    /// Which step of the turn it is, 0 for the prompt, of the place at which it is shown.
+    /// The step within the turn, 0 for the prompt, at the place where it is shown.
     pub step: Option<usize>,
-    /// Where it is.
+    /// Where it is relative to the current path.
     pub stand: Stand,
-    /// Whether it is of a sub-agent.
+    /// Whether it belongs to a sub-agent.
     pub is_of_sub_agent: bool,
 }
 
-/// A text in which something was found, with the places at which it is kept: those on the current path of a session first, and
-/// of these that in the newest session.
+/// A text with matches, and the places where it occurs: first those on the current path of a session, and among them first the
+/// one in the newest session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The places.
     pub places: Vec<FoundPlace>,
-    /// When it was said.
+    /// When it was written.
     pub time: Option<Timestamp>,
-    /// Who said it.
+    /// Who wrote it.
     pub role: Role,
-    /// The tool that is called or answers.
+    /// The tool that is called or returns it.
     pub tool: Option<String>,
-    /// The lines.
+    /// The matching lines.
     pub lines: Vec<HitLine>,
 }
 
-/// A line in which something was found.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HitLine {
     /// Its number in the text, from 1.
     pub n: usize,
     /// The line.
     pub line: String,
-    /// The matches in it, in bytes.
+    /// The ranges of the matches, in bytes.
     pub matches: Vec<Range<usize>>,
-    /// The lines before it that were asked for.
+    /// The requested lines before it.
     pub before: Around,
-    /// The lines behind it.
+    /// The requested lines after it.
     pub after: Around,
 }
 
-/// A line of a hit as programs get it.
+/// A line of a hit, as a report.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundLine<'h> {
     /// The hit.
@@ -77,46 +77,46 @@ pub struct FoundLine<'h> {
     pub line: &'h HitLine,
 }
 
-/// How many lines were found in a session.
+/// The number of matching lines in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The session.
     pub session: SessionName,
     /// Its title.
     pub title: Option<String>,
-    /// How many lines have a match.
+    /// The number of lines with a match.
     pub lines: u64,
 }
 
-/// The end of a search.
+/// The summary of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// How many lines were found and handed over.
+    /// The number of matching lines that were returned.
     pub lines: u64,
-    /// How many messages have the words that are looked for, or most of them: handed over or not.
+    /// The number of messages that contain the words, or most of them, whether they were returned or not.
     pub messages: Option<u64>,
-    /// In how many sessions.
+    /// The number of sessions with such messages.
     pub sessions: u64,
-    /// The words that no message has.
+    /// The words that no message contains.
     pub nowhere: Vec<String>,
-    /// The words that the best of them lacks.
+    /// The words that the best message lacks.
     pub missing: Vec<String>,
-    /// Whether the search ended because it had found the number wanted.
+    /// Whether the search stopped because it had found enough.
     pub has_more: bool,
-    /// How many entries are damaged and were not searched.
+    /// The number of damaged entries, which were not searched.
     pub damaged: u64,
-    /// The sessions of which something cannot be read, and was not searched.
+    /// The sessions with unreadable parts, which were not searched.
     pub unread: Vec<UnreadSession>,
-    /// Whether an index answered that has all that the store holds.
+    /// Whether the answer comes from an index that covers the whole store.
     pub is_indexed: bool,
 }
 
-/// What was added to an index of words.
+/// What was added to the search index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// How many entries were looked at.
+    /// The number of entries that were processed.
     pub entries: u64,
-    /// Whether all are in it.
+    /// Whether the index is complete.
     pub is_whole: bool,
 }
 
@@ -131,12 +131,12 @@ impl FoundPlace {
         })
     }
 
-    /// Returns the step of its turn as commands take it, if that is known.
+    /// Returns the step as a selector, if it is known.
     pub fn step(&self) -> Option<String> {
         Some(format!("@{}.{}", self.turn?, self.step?))
     }
 
-    /// Returns the branch on which it is, if that is not the current one.
+    /// Returns the branch, if it is not the current one.
     pub fn branch(&self) -> Option<&str> {
         if let Stand::Branch(name) = &self.stand { Some(name) } else { None }
     }
@@ -194,7 +194,8 @@ report!(Counted, "count", |it| {
 });
 
 impl Searched {
-    /// Counts all messages that were found, by the group of their session, which one of the group it is, and the entry.
+    /// Counts the messages that were found. Each is given by the group of its session, the session's index in the group, and the
+    /// entry.
     pub(crate) fn count(&mut self, found: impl Iterator<Item = (usize, usize, EntryNumber)>) {
         let (mut messages, mut sessions) = (0, BTreeSet::new());
         for (group, member, _) in found {

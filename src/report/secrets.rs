@@ -1,4 +1,4 @@
-//! Secrets: what looks like one, by which rule, and every place at which it is. The secret itself is no part of it.
+//! Secrets: what looks like one, the rule that found it, and all its places. The secret itself is not included.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -15,48 +15,48 @@ use crate::model::{OperationNumber, SessionName};
 pub struct Secret {
     /// The rule that found it.
     pub rule: String,
-    /// The words in front of it and its mask, such as `GITHUB_TOKEN=gh••••••4o`.
+    /// The text before it and its mask, such as `GITHUB_TOKEN=gh••••••4o`.
     pub masked: String,
-    /// How many characters it has.
+    /// Its length in characters.
     pub characters: usize,
-    /// Where it is: in the newest session first, where it is on the current path if it does anywhere there.
+    /// Where it occurs: first in the newest session, there on the current path if possible.
     pub places: Vec<SecretPlace>,
 }
 
-/// A place at which a secret is.
+/// A place where a secret occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretPlace {
     /// The session.
     pub session: SessionName,
-    /// Its title, unless that looks like a secret too.
+    /// Its title, unless the title looks like a secret itself.
     pub title: Option<String>,
-    /// Where in it.
+    /// The place in the session.
     pub spot: Spot,
 }
 
-/// Where in a session something is.
+/// A place in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// In an entry.
     Entry {
-        /// The entry, and where it is.
+        /// The entry, and its place.
         found: FoundPlace,
         /// Whether it is the summary of a compaction.
         is_summary: bool,
     },
-    /// In a file that is kept whole next to the session.
+    /// In a sidecar that is stored whole.
     Kept {
         /// Its path.
         path: String,
     },
-    /// In a line that was read before it was finished.
+    /// In a line that was read before it was complete.
     Unfinished {
         /// The operation that read it.
         operation: OperationNumber,
     },
-    /// In a note, a name or a reason that a person gave.
+    /// In a note, a name or a reason that a person wrote.
     Given {
-        /// The operation with which it was given.
+        /// The operation that it belongs to.
         operation: OperationNumber,
     },
 }
@@ -64,20 +64,20 @@ pub enum Spot {
 /// The secrets that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// Each once, those of the newest sessions first.
+    /// Each secret once, those of the newest sessions first.
     pub found: Vec<Secret>,
-    /// How many sessions were looked through.
+    /// The number of sessions that were searched.
     pub sessions: u64,
-    /// How many finds the user's settings allow.
+    /// The number of finds that the user's settings allow.
     pub allowed: u64,
-    /// How many entries are damaged and were not looked through.
+    /// The number of damaged entries, which were not searched.
     pub damaged: u64,
-    /// The sessions of which something cannot be read, and was not looked through.
+    /// The sessions with unreadable parts, which were not searched.
     pub unread: Vec<UnreadSession>,
 }
 
 impl SecretPlace {
-    /// Returns the entry, if it is one.
+    /// Returns the entry, if the place is one.
     pub fn entry(&self) -> Option<&FoundPlace> {
         if let Spot::Entry { found, .. } = &self.spot { Some(found) } else { None }
     }
@@ -89,7 +89,7 @@ impl Secret {
         self.places.iter().find_map(SecretPlace::entry)
     }
 
-    /// Returns the command that takes out what was found in an entry, if that can be named.
+    /// Returns the command that redacts what was found in an entry, if the entry has an id.
     pub fn redact(found: &FoundPlace) -> Option<Line> {
         Some(Line::about("redact").flag("found").entry(found.entry?))
     }

@@ -1,4 +1,4 @@
-//! Sessions: made, hidden, attached to a file, and let go.
+//! Sessions: created, hidden, attached to a file, and detached.
 
 use std::{borrow::Cow, path::PathBuf};
 
@@ -13,7 +13,7 @@ use crate::{
     session::Session,
 };
 
-/// A session that was made.
+/// A session that was created.
 #[derive(Clone, Debug)]
 pub struct Created {
     /// The session.
@@ -30,18 +30,19 @@ pub struct Attached {
     /// The file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// Whether it is attached now.
+    /// Whether the file is attached now.
     pub attached: bool,
-    /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
+    /// The branch that preserves the previous position of `main`, if a command had moved it away from where the agent would
+    /// resume.
     pub left: Option<String>,
-    /// The operation; none if the file was so already.
+    /// The operation; none if nothing changed.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-/// The result of a changing verb.
+/// The result of a verb that changes a session.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The session.
@@ -60,18 +61,18 @@ report!(Created, "session", |it| {
 
 report!(Attached, "attach");
 
-/// A session of which files no longer exist.
+/// A session whose files were deleted.
 #[derive(Clone, Debug)]
 pub struct LostFile {
     /// The session.
     pub session: Session,
-    /// Where the agent's file was, if it no longer exists.
+    /// The path of the agent's file, if it was deleted.
     pub path: Option<PathBuf>,
-    /// Where those files were that the agent kept next to it and that no longer exist.
+    /// The paths of its deleted sidecars.
     pub sidecars: Vec<PathBuf>,
-    /// When the agent used the session last.
+    /// When the agent last used the session.
     pub used: Timestamp,
-    /// The modification time that the files get when they are restored.
+    /// The modification time that the restored files get.
     pub at: Timestamp,
 }
 
@@ -85,24 +86,25 @@ report!(LostFile, "lost", |it| {
 /// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// The files that were written, the one that the agent reads last.
+    /// The files that were written; the one that the agent reads comes last.
     pub files: Vec<PathBuf>,
-    /// How that one became the live file; none if it was there, if its agent does not resume it, or if it cannot be.
+    /// How that file became the live file; none if it already existed, if its agent does not resume it, or if it cannot be
+    /// attached.
     pub attached: Option<Attached>,
-    /// The agent's file as it was put back, if another one that goes on from where the session is took its place.
+    /// The restored agent's file, if it was set aside for a successor that continues from the session's position.
     pub rotated: Option<PathBuf>,
-    /// The notices of a file that cannot be.
+    /// The notices about a file that cannot be attached.
     pub notices: Vec<Notice>,
-    /// What became of the files that the agent kept next to it.
+    /// What happened to the sidecars.
     pub sidecars: Sidecars,
 }
 
-/// What became of the files that an agent kept next to a session's own, where they were to be restored.
+/// What happened to the sidecars of a session in a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecars {
-    /// Those that were written.
+    /// The sidecars that were written.
     pub written: Vec<PathBuf>,
-    /// Those in whose place something else is, which is left alone.
+    /// The sidecars whose path is taken by something else, which is left alone.
     pub others: Vec<PathBuf>,
 }
 
@@ -120,12 +122,12 @@ fn paths(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
     paths.iter().map(|path| path.to_string_lossy()).collect()
 }
 
-/// A session that lists leave out from now on, or show again.
+/// A session that lists hide from now on, or show again.
 #[derive(Clone, Debug, Serialize)]
 pub struct Concealed {
-    /// Whether they leave it out.
+    /// Whether lists hide it.
     pub hidden: bool,
-    /// The operation; none if it was so already.
+    /// The operation; none if nothing changed.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! Setting up: whether an agent calls undertext, and the change of its settings by which it does.
+//! Setup: whether an agent calls undertext, and the change to its settings that makes it do so.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +9,21 @@ use super::{
     shape::{path, report},
 };
 
-/// Whether an agent's settings make it call undertext.
+/// Whether an agent's settings call undertext.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Calling {
     /// The name of its format.
     pub agent: &'static str,
-    /// The file of its settings.
+    /// The settings file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// Whether they hold a call.
+    /// Whether the settings contain a call.
     pub installed: bool,
-    /// Whether that calls this program, in this way.
+    /// Whether the call is exactly the one that this program would write.
     pub current: bool,
-    /// Why they call nothing, or cannot be changed.
+    /// Why the settings have no effect, or cannot be changed.
     pub problem: Option<String>,
-    /// Whether that is because the program that they call is not there: another setup names this one.
+    /// Whether the problem is that the called program does not exist; another setup would fix that.
     #[serde(skip)]
     pub is_lost: bool,
 }
@@ -33,30 +33,30 @@ report!(Calling, "calling", hints: |it| {
     (!it.current && (it.is_lost || it.problem.is_none())).then(set_up)
 });
 
-/// Settings of an agent that were changed, or would be.
+/// An agent's settings that were changed, or would be.
 #[derive(Clone, Copy, Debug)]
 pub struct SetUp<'a> {
     /// The name of its format.
     pub agent: &'a str,
     /// The file.
     pub path: &'a Path,
-    /// Whether they hold a call now, or would.
+    /// Whether they contain a call now, or would.
     pub installed: bool,
-    /// What became of the change.
+    /// The outcome of the change.
     pub change: SettingUp,
 }
 
-/// What became of a change of an agent's settings.
+/// The outcome of a change to an agent's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingUp {
-    /// It is made.
+    /// It was made.
     Made,
     /// It would be made.
     Planned,
-    /// Nobody agreed to it.
+    /// The user declined it.
     Declined,
-    /// They are so already.
+    /// The settings are already as requested.
     Needless,
 }
 

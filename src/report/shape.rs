@@ -7,19 +7,18 @@ use serde::{Serialize, Serializer};
 use super::hint::{Hint, NamedHint};
 use crate::session::Session;
 
-/// An answer that programs get as an object of a type; serialising gives its fields in the order in which they are
-/// printed.
+/// An answer for programs: an object with a type. Serialising it yields the fields in the order in which they are printed.
 pub trait Report: Serialize {
-    /// Returns the type, which comes first.
+    /// Returns the type, which is printed first.
     fn kind(&self) -> &'static str;
 
-    /// Returns what can be done next.
+    /// Returns the next steps.
     fn hints(&self) -> Vec<Hint> {
         Vec::new()
     }
 }
 
-/// Says which fields a value has as an object, and in which order.
+/// Implements `Serialize` for a value: lists its fields in order.
 macro_rules! object {
     ($name:ty, |$it:ident| { $($key:ident: $value:expr),* $(,)? }) => {
         impl serde::Serialize for $name {
@@ -34,7 +33,7 @@ macro_rules! object {
     };
 }
 
-/// Defines the type of a report, its fields unless they are derived, and its hints if it has any.
+/// Implements [`Report`]: the type, the fields unless they are derived, and the hints if there are any.
 macro_rules! report {
     ($name:ty, $kind:literal $(, hints: |$it:pat_param| $hints:expr)?) => {
         impl $crate::report::Report for $name {
@@ -57,18 +56,18 @@ macro_rules! report {
 
 pub(super) use {object, report};
 
-/// Gives a path as text: bytes that are not UTF-8 are replaced.
+/// Serialises a path as text; invalid UTF-8 is replaced.
 pub(super) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
 
-/// Gives a path, or null.
+/// Serialises a path, or null.
 #[expect(clippy::ref_option, reason = "so a field is handed over")]
 pub(super) fn some_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
 }
 
-/// The result of a change, behind the words that tell which session was changed.
+/// The result of a change, preceded by the session that was changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed<'a, T> {
     session: &'a str,
@@ -79,7 +78,7 @@ pub struct Changed<'a, T> {
 }
 
 impl<'a, T> Changed<'a, T> {
-    /// Puts the result behind the session that was changed.
+    /// Combines a result with its session.
     pub fn of(session: &'a Session, title: Option<String>, done: &'a T) -> Self {
         Self { session: &session.name.id, title, format: &session.name.format, done }
     }
@@ -95,12 +94,12 @@ impl<T: Report> Report for Changed<'_, T> {
     }
 }
 
-/// An error, as programs are told it.
+/// An error, as a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failed<'a> {
     /// The error.
     pub error: String,
-    /// The errors behind it, the nearest first.
+    /// Its causes, from the nearest to the root.
     pub causes: Vec<String>,
     /// The next steps.
     pub hints: Vec<NamedHint<'a>>,

@@ -24,31 +24,31 @@ pub struct Status {
     pub card: Card,
     /// The current branch.
     pub branch: String,
-    /// Where it is.
+    /// Its position.
     pub position: Option<Position>,
     /// The id of its head.
     pub head: Option<EntryId>,
-    /// Where that is among the checkpoints.
+    /// Its position relative to the checkpoints.
     pub spot: Option<Spot>,
-    /// How many branches there are.
+    /// The number of branches.
     pub branches: u64,
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
-    /// How many operations there are.
+    /// The number of operations.
     pub operations: u64,
-    /// How many files of its agent are kept that lie next to its own.
+    /// The number of stored sidecars.
     pub sidecars: u64,
-    /// The newest checkpoint that is not undone.
+    /// The newest checkpoint that was not undone.
     pub checkpoint: Option<CheckpointNumber>,
-    /// The session that it was made of.
+    /// The session that it was created from.
     pub kin: Option<Kin>,
-    /// Where its history begins, if it cannot be read there.
+    /// Where its history begins, if that beginning cannot be read.
     pub elsewhere: Option<Elsewhere>,
     /// The live file.
     pub live: Option<PathBuf>,
-    /// The agent's file, if somebody deleted it.
+    /// The agent's file, if it was deleted.
     pub gone: Option<PathBuf>,
-    /// How the live file compares with the newest state that the store holds.
+    /// How the live file compares with the newest state in the store.
     pub live_state: LiveState,
     /// The change that waits for the session to be resumed.
     pub waiting: Option<Waiting>,
@@ -59,9 +59,9 @@ pub struct Status {
 /// A process that has a session open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenIn {
-    /// The agent, or else the program.
+    /// The agent, or the program if the agent is unknown.
     pub agent: String,
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// Its terminal, if it has one.
     pub terminal: Option<String>,
@@ -75,29 +75,29 @@ impl fmt::Display for OpenIn {
     }
 }
 
-/// How a live file compares with the newest state that its store holds, the worse the greater.
+/// How a live file compares with the newest state in its store, in order of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LiveState {
-    /// It is as the store left it.
+    /// It is as the store wrote it.
     Same,
-    /// A change is in the store, and still to be brought to the file.
+    /// The store has a change that still has to be written to the file.
     Pending,
-    /// Another program went on with it, which is shown.
+    /// Another program appended to it; the new records are shown.
     Grown,
-    /// It is not there, and the next change writes it again.
+    /// It is missing; the next change writes it again.
     Missing,
-    /// Another program wrote another state, which is shown.
+    /// Another program wrote a different state, which is shown.
     Rewritten,
-    /// Another program wrote something else over the store's own file.
+    /// Another program overwrote the store's own file.
     Replaced,
-    /// The user's settings leave out what it holds beyond the store.
+    /// It has changed, but the user's settings exclude it.
     LeftOut,
     /// It cannot be read.
     Unread,
 }
 
 impl LiveState {
-    /// Returns its name, for programs.
+    /// Returns its name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -111,7 +111,7 @@ impl LiveState {
         }
     }
 
-    /// Returns it in words.
+    /// Returns a description.
     pub fn words(self) -> &'static str {
         match self {
             Self::Same => "agrees with the store",
@@ -134,33 +134,33 @@ impl LiveState {
     }
 }
 
-/// How full a model's window is.
+/// How full a model's context window is.
 #[derive(Clone, Debug)]
 pub struct Fullness {
-    /// For which model, if one is known.
+    /// The model, if known.
     pub model: Option<String>,
-    /// The model's window.
+    /// The model's context window.
     pub window: Window,
-    /// How many tokens the context has.
+    /// The token count of the context.
     pub tokens: u64,
-    /// By whose word.
+    /// Where that number comes from.
     pub word: Word,
-    /// Whether there may be more, which were not counted because the window is full without them.
+    /// Whether this is a lower bound: counting stopped because the window is already full.
     pub is_least: bool,
     /// The damaged entries, which are not counted.
     pub damaged: Vec<Damaged>,
 }
 
-/// Where a session is, and how near its context is to its compaction, if it has a window.
+/// The status of a session, and how close its context is to a compaction, if it has a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     /// The session.
     pub session: &'a Session,
-    /// Where it is.
+    /// Its status.
     pub status: &'a Status,
     /// Its context.
     pub full: Option<&'a (Nearness, Fullness)>,
-    /// How many of its ends were reverted, if that is known.
+    /// The number of its reverted ends, if known.
     pub reverted: Option<u64>,
 }
 
@@ -206,7 +206,7 @@ object!(Elsewhere, |it| {
     words: it.to_string(),
 });
 
-/// How full the window is.
+/// How full the context window is.
 struct Filling<'a> {
     near: &'a Nearness,
     full: &'a Fullness,
@@ -223,38 +223,38 @@ object!(Filling<'_>, |it| {
     model: it.full.model,
 });
 
-/// What a session knows of its surroundings, in five layers.
+/// What a session knows about its environment, in five layers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
-    /// The system, as it was recorded when the session began.
+    /// The system, as recorded when the session started.
     pub system: Option<Value>,
-    /// The session itself, as it was recorded then.
+    /// The session itself, as recorded then.
     pub session: Option<Value>,
     /// The conversation.
     pub conversation: Conversation,
-    /// The last calls of tools, in order.
+    /// The last tool calls, in order.
     pub tools: Vec<RecentCall>,
-    /// The workspace, as it was recorded when the session began.
+    /// The workspace, as recorded when the session started.
     pub workspace: Option<Value>,
 }
 
-/// How much was said in a session.
+/// The size of a conversation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Conversation {
-    /// How many turns of the user.
+    /// The number of user turns.
     pub turns: u64,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// When something was said last, if that is known.
+    /// The time of the last message, if known.
     pub active: Option<Timestamp>,
 }
 
 object!(RecentCall, |it| { tool: it.name, id: it.id, succeeded: it.succeeded });
 
-/// A session with what it knows of its surroundings.
+/// A session with its layers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Layered<'a> {
-    /// The agent's id of it.
+    /// The agent's id of the session.
     pub session: &'a str,
     /// The layers.
     pub layers: &'a Surroundings,
@@ -262,7 +262,7 @@ pub struct Layered<'a> {
 
 report!(Layered<'_>, "layers");
 
-/// A session in a list, with the session that it was made of.
+/// A session in a list, with the session that it was created from.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedSession {
     /// Its name.
@@ -271,61 +271,61 @@ pub struct ListedSession {
     /// The card to show.
     #[serde(flatten)]
     pub card: Card,
-    /// The session that it was made of.
+    /// The session that it was created from.
     pub kin: Option<Kin>,
-    /// How many branches it has.
+    /// The number of branches.
     pub branches: u64,
-    /// How many of its ends were reverted.
+    /// The number of its reverted ends.
     pub reverted: u64,
-    /// How often it was compacted.
+    /// The number of compactions.
     pub compactions: u64,
-    /// How many tokens the model's next request has, if that is known.
+    /// The token count of the model's next request, if known.
     pub tokens: Option<u64>,
-    /// How many the model takes.
+    /// The model's context window.
     pub window: Option<u64>,
-    /// Samples of how many its requests had; 0 is a compaction.
+    /// Samples of the token counts of its requests; a 0 marks a compaction.
     #[serde(skip)]
     pub context: Vec<u64>,
-    /// How many sessions work for it.
+    /// The number of its sub-agents' sessions.
     pub sub_agents: u64,
-    /// Whether the agent's file no longer exists.
+    /// Whether the agent's file was deleted.
     pub gone: bool,
     /// Whether an agent has it open.
     pub open: bool,
-    /// How deep it is below others of the list that it was made of.
+    /// Its depth below the listed sessions that it was created from.
     #[serde(skip)]
     pub depth: usize,
 }
 
 report!(ListedSession, "session");
 
-/// A session of which something cannot be read.
+/// A session with an unreadable part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadSession {
     /// Its name.
     pub name: SessionName,
-    /// What cannot be read.
+    /// The unreadable part.
     pub part: UnreadPart,
     /// Why.
     pub problem: String,
 }
 
-/// What cannot be read of a session.
+/// The unreadable part of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadPart {
-    /// What the store holds: it is damaged.
+    /// Its data in the store, which is damaged.
     Stored,
-    /// What its live file holds beyond the store.
+    /// The records in its live file that the store does not have.
     LiveFile,
 }
 
 impl UnreadSession {
-    /// Names a session with what is damaged of it in the store.
+    /// Creates the value for a session whose data in the store is damaged.
     pub(crate) fn of(name: SessionName, error: &StoreError) -> Self {
         Self { name, part: UnreadPart::Stored, problem: error.to_string() }
     }
 
-    /// Puts sessions to those that are named already, each once.
+    /// Appends those sessions that are not in the list yet.
     pub(crate) fn add(sessions: Vec<Self>, to: &mut Vec<Self>) {
         for session in sessions {
             if !to.iter().any(|known| known.name == session.name) {
@@ -353,12 +353,12 @@ impl Report for UnreadSession {
 /// The sessions of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Those that can be shown.
+    /// The sessions that can be shown.
     pub sessions: Vec<ListedSession>,
-    /// Those that cannot, whether or not they belong in the list.
+    /// The sessions that cannot be read, whether or not they belong in the list.
     pub damaged: Vec<UnreadSession>,
-    /// How many more there are.
+    /// How many more sessions there are.
     pub more: usize,
-    /// The glances that were made for it, to be kept.
+    /// The glances that were computed for the list, to be cached.
     pub glances: Vec<(SessionKey, Glance)>,
 }

@@ -1,4 +1,4 @@
-//! The store: how much it holds, the findings of a verification, and the ailments of its folder.
+//! The store: its size, the findings of a verification, and the problems of its folder.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::{
     store::{FaultKind, Loss, Sizes},
 };
 
-/// How much the sessions of one format hold.
+/// The size of the sessions of one format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     /// The name of the format.
     pub agent: String,
-    /// How many sessions there are.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// How many bytes their lines have; a line that several sessions share counts in each.
+    /// The total length of their lines in bytes; a line that several sessions share counts in each.
     pub bytes: u64,
 }
 
@@ -36,24 +36,24 @@ report!(Sizes, "store", |it| {
     stored: it.stored,
 });
 
-/// How much is held of one session.
+/// The size of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
-    /// The agent's id of it.
+    /// The agent's id of the session.
     pub session: String,
     /// The name of its format.
     pub agent: String,
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
-    /// How many bytes their lines have.
+    /// The total length of their lines in bytes.
     pub bytes: u64,
-    /// How many turns of the user.
+    /// The number of user turns.
     pub turns: u64,
-    /// How many branches.
+    /// The number of branches.
     pub branches: u64,
-    /// How many checkpoints.
+    /// The number of checkpoints.
     pub checkpoints: u64,
-    /// How many states of its files.
+    /// The number of generations of its files.
     pub states: u64,
 }
 
@@ -65,24 +65,24 @@ pub struct BackedUp {
     /// Its file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// How many sessions it holds.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// How many bytes the file has.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 
 report!(BackedUp, "backup");
 
-/// What becomes of a session of a bundle.
+/// The outcome for a session of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The store did not have it.
+    /// The session is new in the store.
     New,
-    /// The store had its beginning.
+    /// The store had the beginning of it.
     Grown,
     /// The store had all of it.
     Same,
@@ -91,7 +91,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Returns its name, for programs.
+    /// Returns its name in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::New => "new",
@@ -102,18 +102,18 @@ impl Fate {
     }
 }
 
-/// A session of a bundle that was imported, or was not.
+/// A session of a bundle, imported or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
     /// The session.
     pub session: SessionName,
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
-    /// How many operations were new.
+    /// The number of new operations.
     pub operations: u64,
-    /// How many entries.
+    /// The number of new entries.
     pub entries: u64,
-    /// Why its live file could not be written; the next change of the session tries again.
+    /// Why its live file could not be written; the next change of the session retries.
     pub unwritten: Option<String>,
 }
 
@@ -139,11 +139,11 @@ report!(Brought, "bundled", |it| {
 /// A store that was packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// How much it took up before.
+    /// The size before.
     pub before: Sizes,
-    /// How much it takes up now.
+    /// The size after.
     pub after: Sizes,
-    /// How many of its parts are damaged, and stay as they are.
+    /// How many of its parts are damaged; they were not repacked.
     pub damaged: u64,
 }
 
@@ -161,23 +161,23 @@ report!(Packed, "packed", |it| {
 /// A finding of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it comes to.
+    /// Its kind.
     pub kind: FaultKind,
-    /// The session, if one is concerned.
+    /// The affected session, if there is one.
     pub session: Option<String>,
-    /// The thing concerned.
+    /// The affected item.
     pub item: String,
     /// The problem.
     pub problem: String,
 }
 
 impl Finding {
-    /// Returns that a store cannot be read.
+    /// Returns the finding that a store cannot be read.
     pub fn of_whole_store(problem: String) -> Self {
         Self { kind: FaultKind::Store, session: None, item: DATABASE.to_owned(), problem }
     }
 
-    /// Returns how much it matters.
+    /// Returns its severity.
     pub fn severity(&self) -> &'static str {
         if self.kind.is_damage() { "damage" } else { "note" }
     }
@@ -186,25 +186,25 @@ impl Finding {
 /// The figures of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// How many sessions.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// How many findings are damage.
+    /// The number of findings that are damage.
     pub damaged: u64,
-    /// How many are notes.
+    /// The number of findings that are notes.
     pub notes: u64,
-    /// How many of the damaged things are derived rows.
+    /// How many of the damaged items are derived rows.
     pub outdated: u64,
-    /// How many entries' lines had something taken out of them; the entries keep their ids.
+    /// The number of entries whose lines were redacted. The entries keep their ids.
     pub redacted: u64,
-    /// How many of them are files of sessions that somebody changed: in the store nothing is damaged.
+    /// How many of the damaged items are session files that someone changed; the store itself is intact.
     pub files: u64,
-    /// How many files cannot be read, so that nothing is known of them.
+    /// The number of files that cannot be read and so could not be checked.
     pub unread: u64,
-    /// How many entries were lost when the store was damaged: none of their lines came back when it was mended.
+    /// The number of entries that were lost when the store was damaged and that the repair could not recover.
     pub lost: u64,
 }
 
@@ -228,7 +228,7 @@ impl Verified {
         }
     }
 
-    /// Returns whether nothing is damaged, and everything was looked at.
+    /// Returns true if nothing is damaged and everything was checked.
     pub fn is_ok(&self) -> bool {
         self.damaged == 0 && self.unread == 0
     }
@@ -254,41 +254,41 @@ report!(Verified, "verified", |it| {
     }
 });
 
-/// An ailment: a file or folder that needs care.
+/// A file or folder with a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ailment {
     /// The file or folder.
     pub path: PathBuf,
     /// The problem.
     pub problem: String,
-    /// The cure that the doctor knows.
+    /// The repair that `doctor` can do.
     pub cure: Cure,
-    /// Whether it was done.
+    /// Whether the repair was done.
     pub cured: bool,
 }
 
 impl Ailment {
-    /// Makes one that is not cured yet.
+    /// Creates a problem that is not repaired yet.
     pub fn new(path: &Path, problem: impl Into<String>, cure: Cure) -> Self {
         Self { path: path.to_owned(), problem: problem.into(), cure, cured: false }
     }
 }
 
-/// The cure of an ailment.
+/// How to repair a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cure {
     /// Set this mode.
     Mode(u32),
-    /// Delete the file: it is the remainder of a change that was cut short.
+    /// Delete the file: an interrupted change left it behind.
     Delete,
-    /// Salvage the store, and take back from its sessions' files what it lost.
+    /// Salvage the store, and recover lost lines from the files of its sessions.
     Mend,
-    /// Only a person can help.
+    /// A person has to fix it.
     Person,
 }
 
 impl Cure {
-    /// Returns its name, for programs.
+    /// Returns its name in JSON.
     fn as_str(self) -> &'static str {
         match self {
             Self::Mode(_) => "mode",
@@ -311,43 +311,44 @@ report!(Ailment, "ailment", |it| {
 pub struct Forgetful {
     /// The agent.
     pub agent: &'static str,
-    /// The file of its settings.
+    /// Its settings file.
     #[serde(serialize_with = "path")]
     pub settings: PathBuf,
-    /// The field in it that says how many days a session is kept.
+    /// The setting for how many days it keeps a session.
     pub field: &'static str,
-    /// How many days that are.
+    /// The number of days.
     pub days: u64,
 }
 
 report!(Forgetful, "forgetful");
 
-/// A damaged store that was mended.
+/// A damaged store that was repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// Where the mended one is.
+    /// The path of the repaired store.
     pub path: PathBuf,
-    /// The folder in which the damaged one is kept; none if the store itself was whole.
+    /// The folder that preserves the damaged store; none if the store itself was intact.
     pub kept: Option<PathBuf>,
-    /// How many sessions there are.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// The files from which lines came back, each once.
+    /// The files from which lines were recovered.
     pub refilled: Vec<Refilled>,
-    /// How many changes the store had forgotten, as its witness tells; files hold what they wrote, and not the changes.
+    /// How many changes the store had lost, according to its witness. Files have the records of those changes, not the changes
+    /// themselves.
     pub forgotten: u64,
-    /// The live files that gave back what the store had forgotten.
+    /// The live files from which lost records were recovered.
     pub taken_back: Vec<TakenBack>,
-    /// How many entries were imported from agents' files because the store had lost it.
+    /// How many lost entries were imported from agents' files.
     pub imported: u64,
-    /// How many sessions that concerns.
+    /// The number of sessions with such entries.
     pub imported_sessions: u64,
-    /// What did not come back, each of a session or of the store.
+    /// What could not be recovered, per session or for the whole store.
     pub lost: Vec<Loss>,
 }
 
-/// A file from which lines of a damaged store came back.
+/// A file from which lines of a damaged store were recovered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refilled {
     /// The session.
@@ -355,13 +356,13 @@ pub struct Refilled {
     /// The file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// How many lines.
+    /// The number of lines.
     pub lines: u64,
-    /// Whether the file itself came back, which was kept whole.
+    /// Whether the file itself, which had been stored whole, was recovered.
     pub whole: bool,
 }
 
-/// A live file that gave back what its store had forgotten.
+/// A live file from which lost records were recovered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TakenBack {
     /// The session.
@@ -369,11 +370,11 @@ pub struct TakenBack {
     /// The live file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// How many entries came back.
+    /// The number of recovered entries.
     pub entries: u64,
-    /// The operation that took them in.
+    /// The operation that imported them.
     pub operation: OperationNumber,
-    /// The branch that keeps where the store was, if the live file does not go on from there.
+    /// The branch that preserves the store's state, if the live file does not continue from it.
     pub left: Option<String>,
 }
 
@@ -392,19 +393,19 @@ report!(Mended, "mended", |it| {
     lost: it.lost,
 });
 
-/// The folder of a store that was examined.
+/// The folder of a store that was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Examined<'a> {
     /// The folder.
     pub path: &'a Path,
-    /// The ailments that were found in it.
+    /// The problems found in it.
     pub ailments: &'a [Ailment],
-    /// The store, if it was mended.
+    /// The store, if it was repaired.
     pub mended: Option<&'a Mended>,
 }
 
 impl Examined<'_> {
-    /// Returns whether nothing in it needs care.
+    /// Returns true if no problem remains.
     pub fn is_ok(&self) -> bool {
         self.ailments.iter().all(|ailment| ailment.cured)
             && self.mended.is_none_or(|mended| mended.lost.is_empty() && mended.forgotten == 0)

@@ -1,4 +1,4 @@
-//! Truncation: which results of tools are cut, and how much that saves.
+//! Truncation: which tool results are truncated, and how much that saves.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use super::{
 };
 use crate::model::{EntryId, OperationNumber, Resized, Timestamp};
 
-/// A result that is cut, or would be.
+/// A result that is truncated, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oversized {
-    /// The entry that is on the path.
+    /// The entry on the path.
     pub entry: EntryId,
-    /// The entry that holds all of it.
+    /// The entry with the complete result.
     pub origin: EntryId,
-    /// The tool, if its call is near.
+    /// The tool, if its call was found nearby.
     pub tool: Option<String>,
-    /// What the tool read or ran, if its call says so.
+    /// What the tool read or ran, if its call shows it.
     pub subject: Option<String>,
-    /// How many characters it has, and how many it would have.
+    /// Its length in characters, before and after.
     pub chars: Resized,
-    /// About how many tokens.
+    /// Its approximate token count, before and after.
     pub tokens: Resized,
 }
 
@@ -33,15 +33,15 @@ pub struct Truncated {
     pub operation: Option<OperationNumber>,
     /// The branch.
     pub branch: String,
-    /// The branch that holds the state before.
+    /// The branch that preserves the previous state.
     pub left: Option<String>,
     /// The results.
     pub results: Vec<Oversized>,
-    /// How many others are oversized only with what edits put in place of theirs, and are left alone.
+    /// How many other results exceed the limit only because edits replaced theirs; they were left alone.
     pub edited: u64,
-    /// By how many bytes the session's file is shorter, or would be if there were one.
+    /// How many bytes shorter the session's file is, or would be if there were one.
     pub saved: u64,
-    /// The old live file, if it was exchanged.
+    /// The old live file, if it was rotated.
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub written: Option<PathBuf>,
@@ -60,25 +60,25 @@ report!(Oversized, "result", |it| {
     tokens_left: it.tokens.after,
 });
 
-/// The part of a conversation that its provider may still have cached, and would be sent again behind a cut.
+/// The part of a conversation that the provider may still have in its cache and that would have to be sent again after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Cached {
-    /// About how many tokens.
+    /// Its approximate token count.
     pub tokens: u64,
-    /// Until when.
+    /// When the cache expires.
     pub until: Timestamp,
 }
 
-/// A truncation, and the limit of its results.
+/// A truncation, with the limit for its results.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounded<'a> {
     /// The truncation.
     pub truncated: &'a Truncated,
-    /// How many characters a result may have.
+    /// The maximum number of characters of a result.
     pub limit: usize,
     /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
-    /// The cached part that it costs.
+    /// The cached part that it invalidates.
     pub cached: Option<Cached>,
 }
 

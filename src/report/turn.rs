@@ -1,4 +1,4 @@
-//! Turns: the words of a model, and the calls that wait for an answer.
+//! Turns: the model's text, and the calls that are waiting for a result.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{OperationNumber, Stop, Usage};
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Its id.
@@ -24,27 +24,27 @@ pub struct Call {
 /// The result of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turned {
-    /// The model's last words.
+    /// The model's last text.
     pub said: String,
-    /// How its last answer ended, if it said that.
+    /// Why the model stopped, if it said so.
     pub stop: Option<Stop>,
-    /// Calls that nobody answered.
+    /// Calls without a result.
     pub pending: Vec<Call>,
-    /// Whether the prompt stood at the end already, and was not said again.
+    /// Whether the conversation already ended with the prompt, so that it was not added again.
     pub is_repeated: bool,
-    /// The branch that has what was said last, if another command changed the session's position meanwhile.
+    /// The branch that has the new entries, if another command moved the session meanwhile.
     pub aside: Option<String>,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     pub steps: usize,
-    /// How many calls were answered.
+    /// The number of calls that got a result.
     pub answered: usize,
-    /// The model's usage, all requests together.
+    /// The model's token usage in all requests.
     pub usage: Usage,
-    /// How many tokens the context has now, and how many fit.
+    /// How many tokens the context has now.
     pub tokens: u64,
-    /// The window.
+    /// The context window.
     pub window: u64,
-    /// The operations, the oldest first.
+    /// The operations, oldest first.
     pub operations: Vec<OperationNumber>,
     /// The compactions among them.
     pub compactions: Vec<Compacted>,

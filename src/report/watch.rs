@@ -1,4 +1,4 @@
-//! Watching: what came of the files of agents while they were watched.
+//! Watching: what happened to the agents' files while they were watched.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ use crate::{model::OperationNumber, session::Session};
 pub struct Watching {
     /// The folders.
     pub folders: Vec<String>,
-    /// Why the system does not tell of all changes in them, if it does not.
+    /// Why the system does not report all changes in them, if so.
     pub problem: Option<String>,
 }
 
 report!(Watching, "watching");
 
-/// A change of a session that was watched.
+/// A change to a watched session.
 #[derive(Clone, Debug, Serialize)]
 pub struct Watched {
     /// The session.
@@ -30,34 +30,34 @@ pub struct Watched {
     pub session: Session,
     /// Its title.
     pub title: Option<String>,
-    /// What became of it.
+    /// What happened to it.
     pub change: Becoming,
-    /// How many entries are new.
+    /// The number of new entries.
     pub entries: u64,
-    /// How many files that lie next to its own are new or changed.
+    /// The number of new or changed sidecars.
     pub sidecars: u64,
-    /// How many bytes were read in.
+    /// The number of imported bytes.
     pub bytes: u64,
-    /// The operation that took them in.
+    /// The operation that imported them.
     pub operation: Option<OperationNumber>,
-    /// The branch that holds where `main` stood, if a command had moved it.
+    /// The branch that preserves the previous position of `main`, if a command had moved it.
     pub left: Option<String>,
     /// The file that was emptied or deleted.
     #[serde(serialize_with = "some_path")]
     pub path: Option<PathBuf>,
 }
 
-/// What became of a session.
+/// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Becoming {
-    /// It was not there before.
+    /// It is new.
     New,
-    /// Its file goes on.
+    /// Its file grew.
     Grown,
-    /// Its file is another one, which does not go on from what was read before.
+    /// Its file was replaced by one that does not continue what was read before.
     Rewritten,
-    /// Its file holds no session any more.
+    /// Its file no longer contains a session.
     Emptied,
     /// Its file was deleted.
     Deleted,
@@ -66,7 +66,7 @@ pub enum Becoming {
 report!(Watched, "watched");
 
 impl Watched {
-    /// Returns the change that an import made.
+    /// Returns the change for an import.
     pub fn imported(done: &Imported, title: Option<String>) -> Self {
         let is_rewritten = done.oddities.iter().any(|oddity| oddity.quirk == Quirk::Rewritten)
             || done
@@ -90,7 +90,7 @@ impl Watched {
         }
     }
 
-    /// Returns the change of a session whose file was emptied or deleted.
+    /// Returns the change for a session whose file was emptied or deleted.
     pub fn gone(session: Session, title: Option<String>, change: Becoming, path: PathBuf) -> Self {
         let path = Some(path);
         let (entries, sidecars, bytes, operation, left) = (0, 0, 0, None, None);
