@@ -1,10 +1,9 @@
-//! Changing the disk: every step that changes a live file, its successor, an agent's list of folders, or the lock of an
-//! archive.
+//! Changing the disk: every step that changes a live file, its successor, an agent's list of folders, or an archive's lock.
 //!
-//! Each method is one event: it happens or fails as one, and the tests break each in turn. A file or a folder is an
-//! open one, and a name is a name in such a folder, so that no step follows a link.
+//! Each method is atomic for the tests: it succeeds or fails as a whole, and tests make each one fail in turn. Files and folders
+//! are passed open, and names are relative to such a folder, so no step follows a link.
 //!
-//! The database, the files next to it for its sake, and settings are changed elsewhere; reading changes nothing.
+//! The database with its companion files, and settings, are changed elsewhere. Reading changes nothing.
 
 use std::{
     ffi::OsStr,
@@ -22,34 +21,34 @@ use crate::disk::{make_at, open_or_make};
 
 /// The steps that change files.
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Makes a private file that is not there yet, to write it. It is locked until it is closed.
+    /// Creates a private file for writing. Fails if it exists. It stays locked until it is closed.
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File>;
 
-    /// Writes bytes where the file is, or behind all others if it was opened to append.
+    /// Writes bytes at the current offset, or at the end if the file was opened for appending.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts a file off after as many bytes.
+    /// Truncates a file to `length` bytes.
     fn cut(&self, file: &File, length: u64) -> io::Result<()>;
 
-    /// Writes as many bytes of another file, from where that is, and returns how many it had.
+    /// Copies up to `length` bytes of another file from its current offset, and returns how many it copied.
     fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64>;
 
-    /// Gives a file the owner, the group and the mode of another one.
+    /// Gives a file the owner, group and mode of another file.
     fn own(&self, file: &File, like: &File) -> io::Result<()>;
 
-    /// Sets the time of a file's modification.
+    /// Sets a file's modification time.
     fn stamp(&self, file: &File, at: SystemTime) -> io::Result<()>;
 
-    /// Waits until the bytes of a file, or the names in a folder, are safe from a power cut.
+    /// Waits until the bytes of a file, or the names in a folder, are on the disk.
     fn sync(&self, file: &File) -> io::Result<()>;
 
-    /// Gives a file another name, which is not taken.
+    /// Gives a file an additional name. Fails if the name exists.
     fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()>;
 
-    /// Gives a file another name in place of its own; a file that has that name loses it.
+    /// Renames a file, replacing an existing file.
     fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()>;
 
-    /// Takes a name from a file.
+    /// Removes a name of a file.
     fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()>;
 
     /// Takes the lock of a file, which is made if it is not there; the lock lasts as long as the answer.
@@ -65,14 +64,14 @@ pub enum IfHeld {
     GiveUp,
 }
 
-/// The disk of this machine.
+/// The real disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel;
 
 impl Disk for Kernel {
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File> {
         let file = make_at(folder, Path::new(name), Mode::RUSR | Mode::WUSR)?;
-        // A file system without locks cannot say who writes a file.
+        // On a file system without locks, nobody can see who writes a file.
         let _ = file.try_lock();
         Ok(file)
     }
@@ -137,7 +136,7 @@ impl Disk for Kernel {
     }
 }
 
-/// A disk on paper: every step succeeds, and nothing on the disk of this machine is changed by it.
+/// A disk for dry runs: every step succeeds, and nothing is changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paper;
 
@@ -187,7 +186,7 @@ impl Disk for Paper {
     }
 }
 
-/// Opens a file that holds nothing and takes in everything.
+/// Opens `/dev/null`, which is empty and discards writes.
 fn nothing() -> io::Result<File> {
     Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
 }

@@ -1,6 +1,6 @@
-//! Events: the system's word that something happened in a folder, gathered until somebody asks.
+//! Events: what the system reports about folders, collected until someone asks.
 //!
-//! Invariant: no more than [`MOST`] paths are held, however much happens and however long nobody asks.
+//! Invariant: at most [`MOST`] paths are stored, however much happens and however long nobody asks.
 
 use std::{
     collections::BTreeSet,
@@ -12,17 +12,17 @@ use std::{
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// How many paths are held; of more, only that there were more.
+/// The maximum number of paths stored. Beyond that, only the fact that something happened is stored.
 const MOST: usize = 10_000;
-/// Whether the system is asked about each folder. Where it tells of all that is below one, asking about each costs more.
+/// Whether each folder is watched separately. On systems with recursive watches, that would cost more.
 const ASKS_ABOUT_EACH: bool = cfg!(target_os = "linux");
 
-/// The places where something happened.
+/// The paths where something happened.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
     /// Files and folders.
     pub(super) paths: BTreeSet<PathBuf>,
-    /// Whether it may have happened anywhere.
+    /// Whether something may have happened anywhere.
     pub(super) anywhere: bool,
 }
 
@@ -33,7 +33,7 @@ impl Heard {
 
     fn hear(&mut self, event: notify::Result<Event>) {
         match event {
-            // Who only reads a file changes nothing.
+            // Reads change nothing.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
             Ok(event) if !event.need_rescan() => self.paths.extend(event.paths),
             Ok(_) | Err(_) => self.anywhere = true,
@@ -45,7 +45,7 @@ impl Heard {
     }
 }
 
-/// What the system tells of folders.
+/// The system's reports about folders.
 pub(super) struct Events {
     heard: Arc<(Mutex<Heard>, Condvar)>,
     watcher: Option<RecommendedWatcher>,
@@ -53,7 +53,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Asks the system for nothing yet.
+    /// Creates a watcher without folders.
     pub(super) fn new() -> Self {
         let heard: Arc<(Mutex<Heard>, Condvar)> = Arc::default();
         let shared = Arc::clone(&heard);
@@ -67,14 +67,14 @@ impl Events {
         }
     }
 
-    /// Never asks the system.
+    /// Creates a value that never asks the system.
     pub(super) fn none() -> Self {
         Self { heard: Arc::default(), watcher: None, problem: None }
     }
 
-    /// Asks the system to tell what happens in a folder; a root is one that is in no other.
+    /// Asks the system to report what happens in a folder. A root is a folder that is in no other watched folder.
     pub(super) fn listen(&mut self, folder: &Path, is_root: bool) {
-        // After one refusal the next ones would be refused too.
+        // After one refusal, the next ones would fail too.
         let Some(watcher) = self.watcher.as_mut().filter(|_| self.problem.is_none()) else {
             return;
         };
@@ -84,24 +84,24 @@ impl Events {
             (false, false) => return,
         };
         match watcher.watch(folder, mode) {
-            // It went since it was met.
+            // It was deleted after it was found.
             Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
             Err(error) => self.problem = Some(error.to_string()),
             Ok(()) => {}
         }
     }
 
-    /// Returns whether the system tells of all folders.
+    /// Returns true if the system reports events for all folders.
     pub(super) fn are_told(&self) -> bool {
         self.watcher.is_some() && self.problem.is_none()
     }
 
-    /// Returns why the system does not tell of all folders, though it was asked.
+    /// Returns why the system does not report events for all folders, if it was asked to.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Waits until something happens, and then for a moment more, in which the rest of it may.
+    /// Waits until something happens, and then a moment more for the events that follow.
     pub(super) fn wait(&self, limit: Duration, moment: Duration) -> Heard {
         let (heard, changed) = &*self.heard;
         let waited = changed.wait_timeout_while(lock(heard), limit, |heard| heard.is_empty());

@@ -1,10 +1,9 @@
-//! The disk: the one way to open and read files that others could have written, and the steps that change files.
+//! The disk: the only way to open and read files that others could have written, and the steps that change files.
 //!
-//! A path in a folder, a store or a transcript may lead to anything: a pipe that nobody writes, a device without an end, a
-//! file that grows while it is read. So every file that is read from there is opened here.
+//! A path in a folder, a store or a transcript may lead to anything: a pipe without a writer, an endless device, a file that
+//! grows while it is read. So every such file is opened here.
 //!
-//! Invariant: nothing but a regular file is opened, opening never waits, and no read goes beyond the length that its caller
-//! states.
+//! Invariant: only regular files are opened, opening never blocks, and no read exceeds the limit that the caller states.
 
 mod change;
 #[cfg(feature = "watch")]
@@ -35,30 +34,30 @@ pub use stamp::Stamp;
 #[cfg(feature = "watch")]
 pub use watch::{Changes, Watch};
 
-/// The longest file that holds a few words: git's own, a lock, a list of folders.
+/// The maximum length of a small file: git's own files, a lock, a list of folders.
 pub const SMALL: u64 = 1 << 20;
-/// The longest file that a person or a tool wrote as a text: a manifest, settings, certificates.
+/// The maximum length of a text file that a person or a tool wrote: a manifest, settings, certificates.
 pub const TEXT: u64 = 16 << 20;
 
-/// The treatment of a link in the last part of a path; links before that are followed.
+/// What to do with a link in the last component of a path. Links in earlier components are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// It leads to the file.
+    /// Follow it.
     Follow,
-    /// It is refused.
+    /// Refuse it.
     Refuse,
 }
 
-/// Why something is not opened or not read to its end.
+/// Why a file is not opened, or not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not a file.
+    /// It is not a regular file.
     NoFile(&'static str),
-    /// It is a link, in a place where links are refused.
+    /// It is a link, and links are refused here.
     Link,
-    /// The system makes it up as it is read, as it does the files under `/proc`.
+    /// It is in a virtual file system, such as `/proc`.
     MadeUp,
-    /// It is longer than this many bytes.
+    /// It exceeds this length in bytes.
     TooLong(u64),
 }
 
@@ -87,18 +86,18 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
-    /// Returns the refusal that an error carries.
+    /// Returns the refusal inside an error, if there is one.
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }
 
-/// Returns whether an error says that nothing is there: a part of the path may be a file.
+/// Returns true if the error means that nothing exists at the path; part of the path may be a file.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Returns an error in words; those of the system for files that are there or not there are not everybody's.
+/// Returns an error as plain words. The system's own words for common errors are not understood by everyone.
 pub fn words(error: &io::Error) -> String {
     let told = error.to_string();
     if error.raw_os_error().is_none() {
@@ -113,12 +112,12 @@ pub fn words(error: &io::Error) -> String {
     }
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_at(CWD, path, links, OFlags::RDONLY)
 }
 
-/// Opens a regular file below an open folder, to read it or to write to it.
+/// Opens a regular file in an open folder, for reading or writing.
 pub(crate) fn open_at(
     folder: impl AsFd,
     path: &Path,
@@ -129,7 +128,7 @@ pub(crate) fn open_at(
         Links::Follow => (AtFlags::empty(), OFlags::empty()),
         Links::Refuse => (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW),
     };
-    // To open a device may already do something, so it is looked at before; the descriptor tells if it changed since.
+    // Opening a device can have side effects, so the path is checked first. The descriptor is checked again in case it changed.
     regular(&rustix::fs::statat(&folder, path, at)?)?;
     let calm = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = rustix::fs::openat(&folder, path, access | calm | no_follow, Mode::empty())?;
@@ -140,7 +139,7 @@ pub(crate) fn open_at(
     Ok(file.into())
 }
 
-/// Opens a file to write to it, and makes it, private, if it is not there; no link is followed.
+/// Opens a file for writing, and creates it, private, if it is missing. Links are not followed.
 pub fn open_or_make(path: &Path) -> io::Result<File> {
     loop {
         match open_at(CWD, path, Links::Refuse, OFlags::WRONLY) {
@@ -148,43 +147,43 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
             opened => return opened,
         }
         match make_at(CWD, path, Mode::RUSR | Mode::WUSR) {
-            // Another program made it meanwhile.
+            // Another program created it in the meantime.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
         }
     }
 }
 
-/// Writes bytes behind all others of a file, and makes it, private, if it is not there; no link is followed.
+/// Appends bytes to a file, and creates it, private, if it is missing. Links are not followed.
 pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = open_or_make(path)?;
     rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     (&file).write_all(bytes)
 }
 
-/// Makes a private file that is not there yet, to write it.
+/// Creates a private file for writing. Fails if it exists.
 pub fn make(path: &Path) -> io::Result<File> {
     make_at(CWD, path, Mode::RUSR | Mode::WUSR)
 }
 
-/// Makes a file below an open folder that is not there yet, to write it.
+/// Creates a file in an open folder, for writing. Fails if it exists.
 pub(crate) fn make_at(folder: impl AsFd, path: &Path, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, path, flags, mode)?.into())
 }
 
-/// Returns whether a folder is one in which the system shows itself as files.
+/// Returns true if a folder is in a virtual file system.
 pub(crate) fn is_made_up_folder(folder: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(folder, flags, Mode::empty()).is_ok_and(is_made_up)
 }
 
-/// Writes bytes at a place in a file, which grows if it ends before that.
+/// Writes bytes at an offset, and extends the file if it is shorter.
 pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-/// Opens a folder that is below another, by names alone and through no link.
+/// Opens a folder below another. Every component must be a plain name and not a link.
 pub(crate) fn folder_below(from: &Path, below: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(from, flags, Mode::empty())?;
@@ -195,7 +194,7 @@ pub(crate) fn folder_below(from: &Path, below: &Path) -> io::Result<File> {
     Ok(folder.into())
 }
 
-/// Returns the names in an open folder, in order.
+/// Returns the names in an open folder, sorted.
 pub(crate) fn names(folder: &File) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for found in Dir::read_from(folder)? {
@@ -206,7 +205,7 @@ pub(crate) fn names(folder: &File) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Waits until the bytes that were written to a file are on the disk.
+/// Waits until the bytes written to a file are on the disk.
 pub(crate) fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
@@ -217,7 +216,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::from(rustix::fs::open(folder, flags, Mode::empty())?).sync_all()
 }
 
-/// Makes a folder and those above it that are missing, each for this user alone, and waits until their names are on the disk.
+/// Creates a folder and its missing parents, private, and waits until their names are on the disk.
 pub fn make_folders(folder: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|one| !one.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -228,7 +227,7 @@ pub fn make_folders(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Looks at a path without opening it and returns whether a file is there; anything else is refused, links too.
+/// Returns true if a file exists at a path, without opening it. Everything except a regular file is refused, links too.
 pub fn look(path: &Path) -> io::Result<bool> {
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => regular(&stat).map(|()| true),
@@ -237,12 +236,12 @@ pub fn look(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns true if a process holds the lock of an open file, as undertext does while it writes one.
+/// Returns true if a process has the lock of an open file, as undertext does while it writes one.
 pub fn is_locked(file: &File) -> bool {
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Refuses all but a regular file.
+/// Refuses everything except a regular file.
 pub(crate) fn regular(stat: &Stat) -> io::Result<()> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
@@ -255,7 +254,7 @@ pub(crate) fn regular(stat: &Stat) -> io::Result<()> {
     Err(Refusal::NoFile(kind).into())
 }
 
-/// Returns whether something is where the system shows itself as files, of which some never end and others wait.
+/// Returns true if a file is in a virtual file system. Some of those files never end, and others block.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_made_up(file: impl AsFd) -> bool {
     // proc, sysfs, debugfs, tracefs, securityfs, cgroup 1 and 2, bpf, pstore, configfs, selinux, binfmt_misc, nsfs,
@@ -282,24 +281,24 @@ pub(crate) fn is_made_up(file: impl AsFd) -> bool {
     magic.is_ok_and(|magic| MADE_UP.contains(&magic))
 }
 
-/// Returns whether something is where the system shows itself as files.
+/// Returns true if a file is in a virtual file system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_made_up(_: impl AsFd) -> bool {
     false
 }
 
-/// Reads a file whole; one that is longer than the cap is an error.
+/// Reads a whole file. Fails if it is longer than `cap`.
 pub fn read(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
     whole(open(path, Links::Follow)?, cap)
 }
 
-/// Reads a file whole as a text; one that is longer than the cap is an error.
+/// Reads a whole file as text. Fails if it is longer than `cap`.
 pub fn read_text(path: &Path, cap: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, cap)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Reads a stream to its end; one that is longer than the cap is an error.
+/// Reads a whole stream. Fails if it is longer than `cap`.
 pub fn whole(stream: impl Read, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;

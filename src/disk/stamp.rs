@@ -1,4 +1,4 @@
-//! The stamp of a file, which differs once another file takes its place or bytes are written to it.
+//! The stamp of a file: it changes when the file is replaced or written to.
 
 use std::{
     fs::{self, Metadata},
@@ -9,19 +9,19 @@ use std::{
 
 use super::is_absent;
 
-/// What tells that a file did not change: its inode, its length and its time.
+/// Identifies an unchanged file: its inode, length and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Its inode.
     pub inode: u64,
     /// Its length.
     pub length: u64,
-    /// When it was modified: seconds, and nanoseconds behind them.
+    /// Its modification time: seconds and nanoseconds.
     pub modified: (i64, i64),
 }
 
 impl Stamp {
-    /// Returns the stamp of the file that is at a path or that a link there leads to, if there is one.
+    /// Returns the stamp of the file at a path, following links, if it exists.
     pub fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::metadata(path) {
             Err(error) if is_absent(&error) => Ok(None),

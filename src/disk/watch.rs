@@ -1,17 +1,15 @@
-//! Watching: which files below some folders came, changed and went since they were last looked at.
+//! Watching: which files below some folders appeared, changed or disappeared since the last look.
 //!
-//! Only a look decides. The system's word that something happened says where to look, and how soon; where the system gives
-//! none, or not for all folders, everything is looked at again and again.
+//! Only a look decides. The system's events say where to look, and how soon; where the system reports no events, or not for all
+//! folders, everything is checked periodically.
 //!
 //! ```text
-//! the system   "something happened at /a/b"    \
-//! a root       comes, or is another folder now  > look: names and stamps next to those of the last look -> Changes
-//! time         has passed: everything          /
+//! an event     "something happened at /a/b"    \ a root       appears, or is another folder    > look: compare names and stamps with the last look -> Changes a timer      has expired: everything         /
 //! ```
 //!
-//! Invariant: no link is followed, nothing is opened, and no more than [`MOST`] files and folders are known.
+//! Invariant: links are never followed, no file is opened, and at most [`MOST`] files and folders are known.
 //!
-//! Invariant: that a root no longer exists, or another one now, tells nothing of its files: its disk may only be away.
+//! Invariant: a root that disappears, or is replaced, does not count as deleting its files: its disk may only be unmounted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,26 +24,26 @@ use std::{
 
 use crate::disk::{Stamp, events::Events, is_absent, is_made_up_folder};
 
-/// How many files and folders are known at most: a folder is somebody's, and may hold any number.
+/// The maximum number of known files and folders: a user's folder may contain any number.
 const MOST: usize = 1_000_000;
-/// How often everything is looked at where the system tells of all folders.
+/// How often to check everything if the system reports events for all folders.
 const SELDOM: Duration = Duration::from_secs(300);
-/// How often everything is looked at where it does not: so that looking takes a small part of the time.
+/// The bounds for how often to check everything otherwise.
 const OFTEN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Which part of the time looking takes at most then.
+/// The check then takes at most this fraction of the time: one part in 300.
 const PART: u32 = 300;
 
-/// The files that came or changed, and those that went.
+/// The files that appeared or changed, and those that disappeared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Files that came or changed.
+    /// Files that appeared or changed.
     pub changed: BTreeSet<PathBuf>,
-    /// Files that went.
+    /// Files that disappeared.
     pub gone: BTreeSet<PathBuf>,
 }
 
 impl Changes {
-    /// Returns whether nothing changed.
+    /// Returns true if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.gone.is_empty()
     }
@@ -56,7 +54,7 @@ impl Changes {
         later.gone.into_iter().for_each(|path| self.went(path));
     }
 
-    /// Takes out the first `n` of them.
+    /// Removes and returns the first `n` of them.
     #[must_use]
     pub fn first(&mut self, n: usize) -> Self {
         let mut first = Self::default();
@@ -83,7 +81,7 @@ impl Changes {
     }
 }
 
-/// What a name in a folder represents, in a form that differs once it changes.
+/// What a name in a folder is, in a form that changes whenever it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Folder { device: u64, inode: u64 },
@@ -104,7 +102,7 @@ impl Known {
     }
 }
 
-/// Returns what was looked at, if it is there and a file or a folder.
+/// Converts metadata; none if nothing is there, or if it is neither a file nor a folder.
 fn found(meta: io::Result<Metadata>) -> io::Result<Option<Known>> {
     match meta {
         Err(error) if is_absent(&error) => Ok(None),
@@ -126,7 +124,7 @@ pub struct Watch {
     known: usize,
     except: Option<PathBuf>,
     events: Events,
-    /// When everything is to be looked at.
+    /// When to check everything.
     due: Instant,
 }
 
@@ -143,12 +141,12 @@ impl Watch {
         Self { roots, folders, known: 0, except, events, due: Instant::now() + SELDOM }
     }
 
-    /// Returns why the system does not tell of all folders, though it was asked.
+    /// Returns why the system does not report events for all folders, if it was asked to.
     pub fn problem(&self) -> Option<&str> {
         self.events.problem()
     }
 
-    /// Watches these folders from now on, and no others; each file in those that are new came.
+    /// Watches exactly these folders from now on. All files in new folders are reported as new.
     pub fn follow(&mut self, folders: &[PathBuf]) -> Changes {
         let real = folders.iter().filter_map(|folder| folder.canonicalize().ok());
         let found = real.filter_map(|path| Some((Known::at(&path).ok()??, path)));
@@ -179,7 +177,7 @@ impl Watch {
         changes
     }
 
-    /// Waits for changes: at most for so long, and a moment more once something happens, in which the rest of it may.
+    /// Waits for changes up to `limit`, and once something happens, for `moment` more, so that related events are included.
     pub fn wait(&mut self, limit: Duration, moment: Duration) -> Changes {
         let left = self.due.saturating_duration_since(Instant::now());
         let heard = self.events.wait(limit.min(left), moment);
@@ -201,18 +199,18 @@ impl Watch {
         changes
     }
 
-    /// Returns how long to wait before everything is looked at again, if that takes so long.
+    /// Returns how long to wait before the next check of everything, given how long the last one took.
     fn pause(&self, takes: Duration) -> Duration {
         let (least, most) = OFTEN;
         if self.events.are_told() { SELDOM } else { (takes * PART).clamp(least, most) }
     }
 
-    /// Looks at a file or a folder of which the system told.
+    /// Looks at a file or folder that the system reported.
     fn look_at(&mut self, path: &Path, changes: &mut Changes) {
-        // What cannot be looked at now represents what it did.
+        // If it cannot be read now, keep what is known.
         let Ok(there) = Known::at(path) else { return };
         if self.folders.contains_key(path) && matches!(there, Some(Known::Folder { .. })) {
-            // It may have gone and come back as the same, and the system tells no more of it.
+            // It may have been deleted and recreated as the same inode, and then its watch is lost.
             self.events.listen(path, self.roots.contains_key(path));
             self.look_in(path, Depth::New, changes);
         }
@@ -230,7 +228,7 @@ impl Watch {
         while let Some(folder) = ahead.pop() {
             let root = self.roots.get(&folder).copied();
             let is_new = !self.folders.contains_key(&folder);
-            // What became of a root is for who follows it to see.
+            // Changes to a root itself are handled by `follow`.
             if root.is_some_and(|root| Known::at(&folder).ok().flatten() != Some(root))
                 || self.except.as_ref() == Some(&folder)
                 || (is_new && is_made_up_folder(&folder))
@@ -264,7 +262,7 @@ impl Watch {
         }
     }
 
-    /// Compares what a name in a known folder represents with what it stood for; returns the folder that is new.
+    /// Compares a name in a known folder with what is known about it. Returns the folder if it is new.
     fn compare(
         &mut self,
         folder: &Path,
@@ -299,7 +297,7 @@ impl Watch {
         }
     }
 
-    /// Forgets a folder with all below it, whose files no longer exist.
+    /// Forgets a folder and everything below it, and reports its files as gone.
     fn forget(&mut self, folder: &Path, changes: &mut Changes) {
         let behind = self.folders.range::<Path, _>((Bound::Included(folder), Bound::Unbounded));
         let below = behind.map(|(path, _)| path).take_while(|path| path.starts_with(folder));
@@ -315,8 +313,8 @@ impl Watch {
     }
 }
 
-/// Returns the files and folders in a folder by their names; none if it cannot be looked into now. A name that cannot be looked
-/// at represents what it did before.
+/// Returns the files and folders in a folder by name; none if the folder cannot be read now. A name that cannot be read keeps
+/// what is known about it.
 fn names(folder: &Path, before: &BTreeMap<OsString, Known>) -> Option<BTreeMap<OsString, Known>> {
     let children = match fs::read_dir(folder) {
         Ok(children) => children,
@@ -327,7 +325,7 @@ fn names(folder: &Path, before: &BTreeMap<OsString, Known>) -> Option<BTreeMap<O
     for child in children {
         let child = child.ok()?;
         let name = child.file_name();
-        // The name is no link's: its own metadata is asked for.
+        // This is the metadata of the name itself: links are not followed.
         let known = found(child.metadata()).unwrap_or_else(|_| before.get(&name).copied());
         names.extend(known.map(|known| (name, known)));
     }

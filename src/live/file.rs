@@ -1,9 +1,9 @@
-//! A live file that may be written, as a name in a folder that is held open.
+//! A live file that may be written: a name in a folder that is kept open.
 //!
-//! Anything put in place of the folder, or of one above it, after the file was found writable, leads nowhere else.
+//! If someone replaces the folder, or one above it, after the file was found writable, that does not redirect any write.
 //!
-//! Invariant: no link is followed, and only regular files are read or written; the successor of a file has its owner,
-//! its group and its mode.
+//! Invariant: links are never followed, and only regular files are read or written. The successor of a file has the same owner,
+//! group and mode.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -29,7 +29,7 @@ use crate::{
     model::Timestamp,
 };
 
-/// A live file that may be written, whether it is there or not.
+/// A live file that may be written. It need not exist.
 #[derive(Clone, Debug)]
 pub struct WritableFile {
     disk: Arc<dyn Disk>,
@@ -39,7 +39,7 @@ pub struct WritableFile {
 }
 
 impl WritableFile {
-    /// Takes a name in a folder that is no link.
+    /// Opens `folder`, which must not be a link, for the file `name` in it.
     pub(super) fn of(disk: &Arc<dyn Disk>, folder: &Path, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = rustix::fs::open(folder, flags, Mode::empty())?;
@@ -47,12 +47,12 @@ impl WritableFile {
         Ok(Self { disk, folder: Arc::new(open.into()), name: name.to_owned(), path })
     }
 
-    /// Takes a name in a folder above, or in its own.
+    /// Returns a file in a folder above this one, or in the same folder.
     pub(super) fn above(&self, folder: &Path, name: &OsStr) -> io::Result<Self> {
         Self::of(&self.disk, folder, name)
     }
 
-    /// Returns another file of the folder; a name that leads elsewhere is an error.
+    /// Returns another file of the same folder. Fails if `name` is not a plain file name.
     pub fn sibling(&self, name: &OsStr) -> io::Result<Self> {
         let mut parts = Path::new(name).components();
         match (parts.next(), parts.next()) {
@@ -72,12 +72,12 @@ impl WritableFile {
         beside(&self.name, NEW)
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns its length, its inode and its time, if it is there.
+    /// Returns its length, inode and time, if it exists.
     pub fn look(&self) -> io::Result<Option<Seen>> {
         match self.open() {
             Ok(file) => Ok(Some(Seen::from(&file.metadata()?))),
@@ -86,7 +86,7 @@ impl WritableFile {
         }
     }
 
-    /// Opens it to read it.
+    /// Opens it for reading.
     pub fn open(&self) -> io::Result<File> {
         self.with(OFlags::RDONLY)
     }
@@ -95,7 +95,7 @@ impl WritableFile {
         disk::open_at(&self.folder, Path::new(&self.name), Links::Refuse, access)
     }
 
-    /// Returns its bytes from one offset to another, or to its end.
+    /// Reads its bytes from one offset to another, or to the end.
     pub fn read(&self, from: u64, to: Option<u64>) -> io::Result<Vec<u8>> {
         let mut file = self.open()?;
         file.seek(SeekFrom::Start(from))?;
@@ -109,12 +109,13 @@ impl WritableFile {
         }
     }
 
-    /// Sees that it may be appended to.
+    /// Checks that it may be appended to.
     pub fn may_append(&self) -> io::Result<()> {
         self.with(OFlags::WRONLY | OFlags::APPEND).map(drop)
     }
 
-    /// Appends to it in one write and returns whether it now ends where it should: if not, another program also wrote.
+    /// Appends to it in one write. Returns false if it does not end at `end` afterwards: then another program wrote to it as
+    /// well.
     pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
         let mut file = self.add(bytes)?;
         let alone = file.stream_position()? == end && file.metadata()?.len() == end;
@@ -124,29 +125,29 @@ impl WritableFile {
         Ok(alone)
     }
 
-    /// Appends to it in one write, waits until it is on the disk, and returns whether it ends where it should.
+    /// Appends to it in one write and syncs it. Returns true if it ends at `end` afterwards.
     pub fn append_synced(&self, bytes: &[u8], end: u64) -> io::Result<bool> {
         let mut file = self.add(bytes)?;
         self.disk.sync(&file)?;
         Ok(file.stream_position()? == end && file.metadata()?.len() == end)
     }
 
-    /// Writes bytes behind all others; of a write that fails nothing stays, for another program may write its next record behind
-    /// half a line.
+    /// Writes bytes at the end of the file. A failed write is undone, because another program may append its next record to half
+    /// a line.
     fn add(&self, bytes: &[u8]) -> io::Result<File> {
         let file = self.with(OFlags::RDWR | OFlags::APPEND)?;
         let start = file.metadata()?.len();
         match self.disk.write(&file, bytes) {
             Ok(()) => Ok(file),
             Err(error) => {
-                // What stays is completed by the next change.
+                // If this fails too, the next change completes the line.
                 let _stays = self.take_back(&file, start, bytes);
                 Err(error)
             }
         }
     }
 
-    /// Cuts off what was written of bytes, if the file ends with that and nothing else came behind the place where it was.
+    /// Truncates the file to `start` if the bytes after `start` are a prefix of `bytes`, so that nothing else was written there.
     fn take_back(&self, mut file: &File, start: u64, bytes: &[u8]) -> io::Result<()> {
         let mut written = Vec::new();
         file.seek(SeekFrom::Start(start))?;
@@ -162,15 +163,15 @@ impl WritableFile {
         self.disk.stamp(&self.with(OFlags::WRONLY)?, moment(at))
     }
 
-    /// Makes it, empty, if it is not there.
+    /// Creates it empty. Fails if it exists.
     pub fn create(&self, at: Timestamp) -> io::Result<()> {
         let file = self.disk.make(&self.folder, &self.name)?;
         self.disk.stamp(&file, moment(at))?;
         self.sync_folder()
     }
 
-    /// Returns the file's name once it is set aside: as its agent would call it, told from the names in the folder, or
-    /// by the first number from `n` on that is free, or is its own already because an exchange was cut short.
+    /// Returns the name under which the file is set aside: the one that its agent would choose, given the names in the folder;
+    /// otherwise the first number from `n` on that is free, or that already is this file because a rotation was interrupted.
     pub fn aside(&self, n: u64, own: &dyn Fn(&[String]) -> Option<String>) -> io::Result<Self> {
         let mut names = Vec::new();
         for found in Dir::read_from(&self.folder)? {
@@ -181,7 +182,7 @@ impl WritableFile {
         }
         for n in n.. {
             let aside = self.named(beside(&self.name, &n.to_string()));
-            // A link that leads nowhere is in the way too.
+            // A dangling link also occupies the name.
             match rustix::fs::statat(&self.folder, &aside.name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT) => return Ok(aside),
                 found => drop(found?),
@@ -193,13 +194,13 @@ impl WritableFile {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Sees that a successor may be written in its folder.
+    /// Checks that a successor may be written in its folder.
     pub fn may_have_successor(&self) -> io::Result<()> {
         let wanted = Access::WRITE_OK | Access::EXEC_OK;
         Ok(rustix::fs::accessat(&self.folder, ".", wanted, AtFlags::empty())?)
     }
 
-    /// Returns its successor, which may be there, as a file.
+    /// Returns its successor as a file, which may exist.
     #[must_use]
     pub fn successor(&self) -> Self {
         self.named(self.fresh_name())
@@ -211,12 +212,12 @@ impl WritableFile {
         self.sync_folder()
     }
 
-    /// Begins a successor.
+    /// Starts writing a successor.
     pub fn fresh(&self) -> io::Result<Fresh> {
         Fresh::begin(self)
     }
 
-    /// Deletes a successor that was never put in its place. One that a process is writing is an error.
+    /// Deletes a successor that was never installed. Fails if a process is writing it.
     pub fn sweep(&self) -> io::Result<()> {
         let fresh = self.fresh_name();
         match rustix::fs::statat(&self.folder, &fresh, AtFlags::SYMLINK_NOFOLLOW) {
@@ -228,7 +229,7 @@ impl WritableFile {
         }
     }
 
-    /// Deletes the successors of other files of the folder, of those that are meant, unless a process is writing them.
+    /// Deletes the successors of those other files in the folder that `is_meant` selects, unless a process is writing them.
     pub fn sweep_beside(&self, is_meant: &dyn Fn(&str) -> bool) -> io::Result<()> {
         for found in Dir::read_from(&self.folder)? {
             let found = found?;
@@ -240,13 +241,13 @@ impl WritableFile {
         Ok(())
     }
 
-    /// Returns true if a process is writing a file of the folder.
+    /// Returns true if a process is writing the file `name` of the folder.
     fn is_written(&self, name: &OsStr) -> bool {
         let file = disk::open_at(&self.folder, Path::new(name), Links::Refuse, OFlags::RDONLY);
         file.is_ok_and(|file| disk::is_locked(&file))
     }
 
-    /// Puts the successor in its place and gives it another name; both steps may have been done already.
+    /// Sets the file aside and renames the successor to its name. Either step may have been done already.
     pub fn exchange(&self, aside: &Self) -> io::Result<()> {
         use ErrorKind::{AlreadyExists, NotFound, PermissionDenied, TooManyLinks, Unsupported};
         match self.disk.link(&self.folder, &self.name, &aside.name) {
@@ -254,7 +255,7 @@ impl WritableFile {
             Err(error) => match error.kind() {
                 NotFound => {}
                 AlreadyExists if self.is_same(aside)? => {}
-                // Where a file cannot have two names there is an instant without a live file.
+                // On a file system without hard links, the live file is missing for an instant.
                 PermissionDenied | TooManyLinks | Unsupported => {
                     self.disk.rename(&self.folder, &self.name, &aside.name)?;
                 }
@@ -264,14 +265,14 @@ impl WritableFile {
         self.install()
     }
 
-    /// Puts the successor where the live file belongs, also over another file.
+    /// Renames the successor to the live file's name, replacing an existing file.
     pub fn install(&self) -> io::Result<()> {
         self.disk.rename(&self.folder, &self.fresh_name(), &self.name)?;
         self.sync_folder()
     }
 
-    /// Puts the successor where the file belongs unless something is there, and returns whether it did; else the
-    /// successor is deleted.
+    /// Renames the successor to the file's name unless that name exists, and returns true if it did. Otherwise deletes the
+    /// successor.
     pub fn install_new(&self) -> io::Result<bool> {
         use ErrorKind::{AlreadyExists, PermissionDenied, TooManyLinks, Unsupported};
         let fresh = self.fresh_name();
@@ -282,7 +283,7 @@ impl WritableFile {
                     self.sweep()?;
                     return Ok(false);
                 }
-                // Where a file cannot have two names, nobody else may make it in this instant.
+                // On a file system without hard links, we assume that nobody else creates the file at this instant.
                 PermissionDenied | TooManyLinks | Unsupported => {
                     self.disk.rename(&self.folder, &fresh, &self.name)?;
                 }
@@ -302,7 +303,7 @@ impl WritableFile {
     }
 }
 
-/// The longest live file that is read into memory.
+/// The maximum length of a live file that is read into memory.
 const WHOLE: u64 = 8 << 30;
 
 fn moment(at: Timestamp) -> SystemTime {
@@ -310,19 +311,19 @@ fn moment(at: Timestamp) -> SystemTime {
     if at.0 < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
 }
 
-/// Up to how many bytes are copied together with those that are written around them.
+/// Copies up to this many bytes go through the write buffer.
 const PIECE: u64 = 8 << 10;
 
-/// The successor of a live file while it is written next to it: it is deleted if it is never ended.
+/// The successor of a live file while it is written next to it. It is deleted on drop unless it was finished.
 #[derive(Debug)]
 pub struct Fresh {
     file: BufWriter<Writing>,
     live: Unended,
-    /// The live file as it was when this was begun, if it was there.
+    /// The live file as it was at the start, if it existed.
     old: Option<File>,
 }
 
-/// The live file of a successor that is not ended yet.
+/// The live file of an unfinished successor.
 #[derive(Debug)]
 struct Unended {
     live: WritableFile,
@@ -332,13 +333,13 @@ struct Unended {
 impl Drop for Unended {
     fn drop(&mut self) {
         if !self.is_ended {
-            // What cannot be deleted now is by the next change.
+            // If it cannot be deleted now, the next change deletes it.
             let _later = self.live.sweep();
         }
     }
 }
 
-/// A file that is written through the disk.
+/// A file that is written through [`Disk`].
 #[derive(Debug)]
 struct Writing {
     disk: Arc<dyn Disk>,
@@ -357,7 +358,7 @@ impl Write for Writing {
 }
 
 impl Fresh {
-    /// Begins a successor, with the owner, the group and the mode of the live file, or private.
+    /// Creates a successor with the owner, group and mode of the live file; without a live file, it is private.
     fn begin(live: &WritableFile) -> io::Result<Self> {
         live.sweep()?;
         let file = live.disk.make(&live.folder, &live.fresh_name())?;
@@ -372,7 +373,7 @@ impl Fresh {
         Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: unended, old })
     }
 
-    /// Returns the live file whose place it takes.
+    /// Returns the live file that it will replace.
     pub fn live(&self) -> &WritableFile {
         &self.live.live
     }
@@ -382,7 +383,7 @@ impl Fresh {
         self.file.write_all(bytes)
     }
 
-    /// Adds bytes of the live file from an offset on; a file that ends before is an error.
+    /// Adds bytes of the live file, starting at an offset. Fails if the live file is too short.
     pub fn copy(&mut self, offset: u64, length: u64) -> io::Result<()> {
         let mut from = self.old.as_ref().ok_or(ErrorKind::NotFound)?;
         from.seek(SeekFrom::Start(offset))?;
@@ -395,7 +396,7 @@ impl Fresh {
         if copied == length { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Ends it: the written bytes are safe on the disk, under the temporary name.
+    /// Finishes it: the bytes are synced to disk under the temporary name.
     pub fn finish(self, at: Timestamp) -> io::Result<()> {
         let Self { file, mut live, .. } = self;
         let Writing { disk, file } = file.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -1,15 +1,16 @@
-//! An agent's own index of its sessions, which names the file that it reads for each: Codex keeps one, as databases.
+//! An agent's own index of its sessions, which names the file of each session. Codex keeps one, in databases.
 //!
 //! ```text
-//! state_5.sqlite            threads {id, rollout_path}                      the file of each thread
-//! thread_history_1.sqlite   thread_history_projection_state                 how far its list of turns has read each file
-//!                             {thread_id, next_rollout_byte_offset}
-//! thread-writer-locks/      <thread>.lock                                   locked while a process has the thread loaded
-//!                           .coordination.lock                              locked while one of the others is taken
+//! state_5.sqlite            threads {id, rollout_path}                      the file of each thread thread_history_1.sqlite
+//! thread_history_projection_state                 how far its list of turns has read each file
+//!                             {thread_id, next_rollout_byte_offset} thread-writer-locks/      <thread>.lock
+//! locked while a process has the thread loaded
+//!                           .coordination.lock                              locked while another lock is being taken
 //! ```
 //!
-//! Invariant: nothing but the file of one thread is ever changed, and only from the file that the caller knows.
-//! Invariant: nothing that a database defines runs, and no query runs or grows without limit: anybody may have written it.
+//! Invariant: only the file of one thread is ever changed, and only if the index still names the file that the caller knows.
+//! Invariant: nothing that a database defines is executed, and no query is unlimited in time or space: anyone may have written
+//! the database.
 
 use std::{
     collections::BTreeMap,
@@ -26,15 +27,15 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, limit
 
 use crate::disk::{self, Disk, IfHeld, Links};
 
-/// How long another program is waited for that writes to the index, or takes a lock, and for how long at a time.
+/// How long to wait for another program to release the index or a lock, and how long to sleep between attempts.
 const PATIENCE: Duration = Duration::from_secs(5);
 const A_WHILE: Duration = Duration::from_millis(20);
 /// Maximum length of a value or a row, and of a `LIKE` pattern, which can take exponential time.
 const LIMITS: [(Limit, i32); 2] =
     [(Limit::SQLITE_LIMIT_LENGTH, 16 << 20), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)];
-/// How many instructions of SQLite's virtual machine a query may take: a scan of a million rows takes a tenth.
+/// The maximum number of SQLite VM instructions of a query. A scan of a million rows takes a tenth of it.
 const INSTRUCTIONS: i32 = 100_000_000;
-/// What a database does not get to do.
+/// The features of a database that are disabled.
 const OFF: [DbConfig; 4] = [
     DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
     DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
@@ -44,13 +45,13 @@ const OFF: [DbConfig; 4] = [
 /// The folder of the locks.
 const LOCKS: &str = "thread-writer-locks";
 
-/// The index in a folder of an agent.
+/// The index in an agent's folder.
 #[derive(Clone, Debug)]
 pub struct Index {
     folder: PathBuf,
 }
 
-/// Keeps a session from being loaded by its agent, until it is dropped.
+/// Keeps the agent from loading a session while it exists.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -58,24 +59,24 @@ pub struct Lock {
     disk: Arc<dyn Disk>,
 }
 
-/// What came of locking a session.
+/// The outcome of locking a session.
 #[derive(Debug)]
 pub enum Locking {
-    /// The agent never had a session loaded here, so that there is nothing to lock.
+    /// The agent never loaded a session here, so there is nothing to lock.
     Unknown,
     /// It is locked.
     Taken(Lock),
-    /// A process has it loaded now, or keeps all others from being loaded: the path of its lock.
+    /// A process has it loaded, or is blocking all other locks; this is the path of the lock.
     Held(PathBuf),
 }
 
 impl Index {
-    /// Takes the index in a folder, whether there is one or not.
+    /// Returns the index in a folder, which may be missing.
     pub fn of(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Returns the file that the agent reads for a session; `None` if the index does not have the session.
+    /// Returns the file that the agent reads for a session; none if the index does not have the session.
     pub fn file(&self, session: &str) -> io::Result<Option<PathBuf>> {
         let Some(index) = self.open("state_", OpenFlags::SQLITE_OPEN_READ_ONLY)? else {
             return Ok(None);
@@ -83,7 +84,7 @@ impl Index {
         Ok(path_of(&index, session)?.map(PathBuf::from))
     }
 
-    /// Returns up to which byte the agent's list of turns has read a file of this id.
+    /// Returns the offset up to which the agent's list of turns has read the file with this id.
     pub fn listed(&self, file: &str) -> io::Result<u64> {
         let Some(list) = self.open("thread_history_", OpenFlags::SQLITE_OPEN_READ_ONLY)? else {
             return Ok(0);
@@ -96,8 +97,8 @@ impl Index {
         Ok(read.optional().map_err(io::Error::other)?.unwrap_or(0))
     }
 
-    /// Names another file for a session, if the index still names the one that the caller knows; returns whether it names the
-    /// other one now, or does not have the session.
+    /// Changes the file of a session, if the index still names the one that the caller knows. Returns true if it names the other
+    /// file now, or does not have the session.
     pub fn exchange(&self, session: &str, from: &Path, to: &Path) -> io::Result<bool> {
         let Some(index) = self.open("state_", OpenFlags::SQLITE_OPEN_READ_WRITE)? else {
             return Ok(true);
@@ -110,7 +111,7 @@ impl Index {
             return Ok(false);
         }
         let named = self.named(Path::new(&held), to);
-        // Another spelling of the path would be another file.
+        // A path in another spelling would be another file.
         let named = named.to_str().ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -124,7 +125,7 @@ impl Index {
         Ok(changed.map_err(io::Error::other)? == 1)
     }
 
-    /// Locks a session as the agent does while it has it loaded.
+    /// Locks a session in the same way as the agent does while the session is loaded.
     pub fn lock(&self, disk: &Arc<dyn Disk>, session: &str) -> io::Result<Locking> {
         let folder = self.folder.join(LOCKS);
         let is_plain = session.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -151,13 +152,13 @@ impl Index {
         })
     }
 
-    /// Returns the file that is locked while a process has a session loaded, whether it is there or not.
+    /// Returns the path of the lock file of a session, which need not exist.
     pub fn lock_of(&self, session: &str) -> PathBuf {
         self.folder.join(LOCKS).join(format!("{session}.lock"))
     }
 
-    /// Returns the sessions that processes have loaded, each with its process; `locks` are the processes that hold a lock on a
-    /// file, by the file's inode. Nothing is locked for that.
+    /// Returns the sessions that processes have loaded, with the process ids. `locks` maps the inode of each locked file to its
+    /// process. This takes no lock.
     pub fn held(&self, locks: &BTreeMap<u64, u32>) -> Vec<(String, u32)> {
         let files = fs::read_dir(self.folder.join(LOCKS)).into_iter().flatten().flatten();
         let held = files.filter_map(|file| {
@@ -168,14 +169,14 @@ impl Index {
         held.collect()
     }
 
-    /// Returns the name of a file as the index would spell it, which names another one of the same folder so.
+    /// Returns the path of `file` in the spelling of the index, which is shown by another file of the same folder, `like`.
     fn named(&self, like: &Path, file: &Path) -> PathBuf {
         let Ok(below) = file.strip_prefix(&self.folder) else { return file.to_owned() };
         let same = like.ancestors().find(|above| is_same(above, &self.folder));
         same.map_or_else(|| file.to_owned(), |folder| folder.join(below))
     }
 
-    /// Opens the newest database of a name, if there is one.
+    /// Opens the newest version of a database, if there is one.
     fn open(&self, name: &str, access: OpenFlags) -> io::Result<Option<Connection>> {
         let version = |file: &str| -> Option<u64> {
             file.strip_prefix(name)?.strip_suffix(".sqlite")?.parse().ok()
@@ -212,7 +213,7 @@ impl Index {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The agent deletes its lock too; who waits for it waits for the others' lock first.
+        // The agent deletes its lock file in the same way; whoever waits for it first waits for the coordination lock.
         let folder = self.path.parent().unwrap_or(Path::new(""));
         if let Ok(Some(_others)) = self.disk.lock(&coordination(folder), IfHeld::GiveUp) {
             let _ = fs::remove_file(&self.path);
@@ -233,7 +234,7 @@ fn path_of(index: &Connection, session: &str) -> io::Result<Option<String>> {
     found.optional().map_err(io::Error::other)
 }
 
-/// Returns whether two paths lead to the same place.
+/// Returns true if two paths lead to the same file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     one == other || real(one).is_some_and(|one| Some(one) == real(other))

@@ -1,12 +1,12 @@
-//! Leftovers: what commands write under a temporary name wherever the user asked for it, such as an export or a backup, and what
-//! is left of it when they are killed.
+//! Leftovers: files that commands write under a temporary name wherever the user wants them, such as exports and backups, and
+//! that remain if the command is killed.
 //!
 //! ```text
-//! <state>/unfinished/<process>-<n>     the path of what a process is writing; locked by the process
+//! <state>/unfinished/<process>-<n>     the path of a file that a process is writing; locked by the process
 //! ```
 //!
-//! Invariant: nothing is deleted unless a note of this user names it, no process holds that note, and it has the name of a
-//! file that undertext wrote. No link is followed.
+//! Invariant: a file is only deleted if a note of this user names it, no process locks that note, and its name is one that
+//! undertext gives to temporary files. Links are never followed.
 
 use std::{
     ffi::OsStr,
@@ -22,7 +22,7 @@ use std::{
 use super::name::is_temporary;
 use crate::disk::{self, Links};
 
-/// Maximum number of notes of one process.
+/// The maximum number of notes of one process.
 const NOTES: u64 = 1_000;
 
 /// The leftovers of a user's commands.
@@ -31,7 +31,7 @@ pub struct Leftovers {
     folder: PathBuf,
 }
 
-/// Says where this process is writing, until it is dropped.
+/// A note about a file that this process is writing; removed on drop.
 #[derive(Debug)]
 pub struct Writing {
     lock: File,
@@ -40,19 +40,19 @@ pub struct Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        // One that stays names nothing that is there.
+        // If the note cannot be removed, it names a file that does not exist.
         let _ = fs::remove_file(&self.note);
         let _ = self.lock.unlock();
     }
 }
 
 impl Leftovers {
-    /// Takes the notes in a user's state folder, which need not be there.
+    /// Uses the notes in a user's state folder, which need not exist.
     pub fn of(state: &Path) -> Self {
         Self { folder: state.join("unfinished") }
     }
 
-    /// Notes that this process is about to write a file.
+    /// Records that this process is about to write a file.
     pub fn note(&self, path: &Path) -> io::Result<Writing> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         for n in 0..NOTES {
@@ -72,7 +72,7 @@ impl Leftovers {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Returns what killed commands left.
+    /// Returns the leftovers of killed commands.
     pub fn find(&self) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         self.each(&mut |path| {
@@ -82,7 +82,7 @@ impl Leftovers {
         Ok(found)
     }
 
-    /// Deletes what killed commands left. Returns what it deleted and what it could not delete.
+    /// Deletes the leftovers of killed commands. Returns the deleted files and those that could not be deleted.
     pub fn clear(&self) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         let (mut deleted, mut left) = (Vec::new(), Vec::new());
         self.each(&mut |path| {
@@ -95,8 +95,8 @@ impl Leftovers {
         Ok((deleted, left))
     }
 
-    /// Calls back with the leftover of each note that no process holds, or with nothing if it no longer exists. Deletes the note if the
-    /// answer is yes.
+    /// Calls `of` with the leftover of each note that no process locks, or with none if the leftover no longer exists. Deletes
+    /// the note if `of` returns true.
     fn each(&self, of: &mut dyn FnMut(Option<&Path>) -> bool) -> io::Result<()> {
         let notes = match fs::read_dir(&self.folder) {
             Err(error) if disk::is_absent(&error) => return Ok(()),
@@ -119,7 +119,7 @@ impl Leftovers {
     }
 }
 
-/// Returns true if a file is at a path under a temporary name.
+/// Returns true if there is a file at this path, under a temporary name.
 fn is_leftover(path: &Path) -> bool {
     path.is_absolute()
         && path.file_name().is_some_and(is_temporary)

@@ -1,11 +1,11 @@
-//! Which processes have an agent's session open, and would not see bytes that are written to its file.
+//! Which processes have an agent's session open and would miss bytes that are written to its file.
 //!
-//! In this order: who has the file open, also once it is deleted; whom the agent's own file names, if that process started when
-//! the file says; and of an agent's process that no such file names, whether it works in the session's folder on a terminal. Where
-//! the system does not show processes as files, `lsof` and `ps` are asked.
+//! The checks, in this order: processes that have the file open, even if it was deleted; processes that the agent's own files
+//! name, if the start time matches; and agent processes that no such file names, if they run on a terminal in the session's
+//! folder. On systems without `/proc`, the checks use `lsof` and `ps`.
 //!
-//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there. If no process can be looked
-//! at, it is an error.
+//! Invariant: nothing is changed. A file or process that cannot be read counts as absent, but it is an error if no process can be
+//! inspected.
 
 use std::{
     collections::BTreeMap,
@@ -31,43 +31,43 @@ use crate::{
 /// A process that has a session open, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The agent, or else the program.
+    /// The agent, or the program if the agent is unknown.
     pub name: String,
-    /// Its command line, as far as it fits into a message.
+    /// The beginning of its command line.
     pub command: String,
     /// Its terminal, if it has one.
     pub terminal: Option<String>,
-    /// The command that ends it, if its agent left it in the background and has one.
+    /// The command that stops it, if it is a background service of its agent that has one.
     pub stop: Option<&'static str>,
-    /// The sign that it has the session open.
+    /// The evidence that it has the session open.
     pub how: How,
 }
 
-/// The sign that a process has a session open.
+/// The evidence that a process has a session open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// It has the file open.
     Open,
-    /// It holds the agent's own lock.
+    /// It has the agent's own lock.
     Lock,
-    /// It says so in the agent's own file.
+    /// The agent's own file names it.
     Named,
-    /// The agent's own file gives its id, but nothing shows that it is the process that wrote the file.
+    /// The agent's own file has its process id, but nothing proves that this process wrote the file.
     Unproven,
-    /// It is the agent, says nothing, and works in the session's folder on a terminal.
+    /// It is the agent, no file names it, and it runs on a terminal in the session's folder.
     Folder,
 }
 
 impl How {
-    /// Returns whether the sign may be wrong.
+    /// Returns true if the evidence may be wrong.
     pub fn is_guess(self) -> bool {
         matches!(self, Self::Unproven | Self::Folder)
     }
 }
 
-/// The process and its terminal.
+/// Writes the process id, and the terminal or the command line.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pid {}", self.pid)?;
@@ -85,7 +85,7 @@ impl fmt::Display for Holder {
 }
 
 impl Holder {
-    /// Says how its user ends it.
+    /// Tells the user how to end it.
     pub fn way_to_end(&self) -> String {
         let Self { name, pid, .. } = self;
         match (&self.terminal, self.stop) {
@@ -100,11 +100,11 @@ impl Holder {
     }
 }
 
-/// Returns the processes that have the session of a file open; `folder` is the one in which the session works, if a process in
-/// there may have it.
+/// Returns the processes that have the session of a file open. `folder` is the session's folder, if processes in it may have the
+/// session open.
 pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Result<Vec<Holder>> {
     let sought = Sought::of(file);
-    // Who runs in the folder may have it open as long as it is there.
+    // A process in the folder only counts while the file exists.
     let folder = folder.filter(|_| matches!(sought, Sought::File(_)));
     let folder = folder.and_then(|folder| folder.canonicalize().ok());
     let claims = claims(file, format);
@@ -120,19 +120,19 @@ pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Resul
     Ok(holders)
 }
 
-/// A session that an agent has open, by the agent's own word.
+/// A session that an agent has open, according to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenSession {
     /// The format of the session.
     pub format: &'static str,
-    /// The agent's id of it.
+    /// The agent's id of the session.
     pub session: String,
     /// The process.
     pub holder: Holder,
 }
 
-/// Returns the sessions that agents in these folders have open, by the files and locks of their processes alone: the cost
-/// follows the agents that run, not the sessions. Agents that lock each session's own file are not asked.
+/// Returns the sessions that agents in these folders have open, using only the files and locks of their processes. The cost
+/// depends on the number of running agents, not of sessions. Agents that lock the session file itself are not checked.
 pub fn open_sessions<'a>(
     homes: impl IntoIterator<Item = (&'a Path, &'static Traits)>,
 ) -> Vec<OpenSession> {
@@ -162,13 +162,13 @@ pub fn open_sessions<'a>(
     open
 }
 
-/// Returns the processes that hold a lock on a file, by the file's inode, where the system tells.
+/// Returns the processes that have a file locked, by the inode of the file, on systems that report it.
 #[expect(clippy::disallowed_methods, reason = "a virtual file system has no files of others")]
 pub(crate) fn flocks() -> BTreeMap<u64, u32> {
     flocks_of(&String::from_utf8_lossy(&fs::read("/proc/locks").unwrap_or_default()))
 }
 
-/// Reads lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:01:123456 0 EOF`; one with an arrow waits for the lock.
+/// Parses lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:01:123456 0 EOF`. A line with an arrow is waiting for the lock.
 fn flocks_of(listed: &str) -> BTreeMap<u64, u32> {
     let held = listed.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
@@ -179,12 +179,12 @@ fn flocks_of(listed: &str) -> BTreeMap<u64, u32> {
     held.collect()
 }
 
-/// A process as an agent's own file has it.
+/// A process as recorded in an agent's own file.
 struct Written {
     pid: u32,
-    /// When it started.
+    /// Its start time.
     started: Option<String>,
-    /// The session that it has open, if the file does not lie next to it.
+    /// The session that it has open, if the file is not next to the session's.
     session: Option<String>,
 }
 
@@ -202,26 +202,26 @@ fn read_claim(path: &Path, claim: &Claim) -> Option<Written> {
     Some(Written { pid, started, session })
 }
 
-/// Returns what the processes of an agent say, each in a file of its own.
+/// Returns the records that an agent's processes wrote, one file each.
 fn claims_in(home: &Path, claim: &Claim) -> Vec<Written> {
     let ClaimPlace::Folder { name, .. } = claim.place else { return Vec::new() };
     let files = fs::read_dir(home.join(name)).into_iter().flatten().flatten();
     let files = files.map(|file| file.path());
-    // Others hold secrets.
+    // Other files contain secrets.
     let files = files.filter(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.filter_map(|file| read_claim(&file, claim)).collect()
 }
 
-/// What an agent's own file says of a process.
+/// What an agent's own file records about a process.
 #[derive(Debug)]
 struct Claimed {
-    /// When the process started that wrote the file.
+    /// The start time of the process that wrote the file.
     started: Option<String>,
-    /// Whether it has the session open that is asked about, and not another one.
+    /// Whether it has this session open and not another one.
     is_this: bool,
 }
 
-/// Returns what an agent's own files say of its processes, by the ids of these.
+/// Returns what an agent's own files record about its processes, by process id.
 fn claims(file: &Path, format: &Traits) -> BTreeMap<u32, Claimed> {
     let Some(claim) = format.claim else { return BTreeMap::new() };
     let written = match claim.place {
@@ -239,7 +239,7 @@ fn claims(file: &Path, format: &Traits) -> BTreeMap<u32, Claimed> {
             home.map(|home| claims_in(home, &claim)).unwrap_or_default()
         }
     };
-    // What its sub-agents write is in a folder of the session's name.
+    // The files of a session's sub-agents are in a folder with the session's name.
     let is_in = |session: &String| {
         file.iter().any(|part| Path::new(part).file_stem() == Some(OsStr::new(session)))
     };
@@ -258,10 +258,10 @@ struct Search<'a> {
     format: &'a Traits,
 }
 
-/// A process as the system shows it.
+/// A process as reported by the system.
 #[derive(Debug, Default)]
 struct Process {
-    /// The words of its command line, with a NUL after each.
+    /// Its command line: each word followed by a NUL.
     command: Vec<u8>,
     started: Option<String>,
     terminal: Option<String>,
@@ -269,10 +269,10 @@ struct Process {
     is_inside: bool,
 }
 
-/// How Linux marks the name of an open file that was deleted.
+/// The suffix with which Linux marks the name of an open file that was deleted.
 const DELETED: &str = " (deleted)";
 
-/// Describes a process; `file` is what it has open, or any path in the agent's folder.
+/// Describes a process. `file` is the file that it has open, or any path in the agent's folder.
 fn describe(file: &Path, format: &Traits, pid: u32, process: Process, how: How) -> Holder {
     let Traits { programs, folders, service, .. } = format;
     let is_agent = program(&process.command, programs).is_some();
@@ -295,7 +295,7 @@ fn describe(file: &Path, format: &Traits, pid: u32, process: Process, how: How) 
 }
 
 impl Search<'_> {
-    /// Returns a process if it has the session open, or may have.
+    /// Returns the process as a holder if it has the session open, or may have.
     fn judge(&self, pid: u32, process: Process) -> Option<Holder> {
         let is_agent = program(&process.command, self.format.programs).is_some();
         let how = self.sign(pid, &process, is_agent)?;
@@ -306,7 +306,7 @@ impl Search<'_> {
         if process.is_open {
             return Some(How::Open);
         }
-        // Another process may have the id by now.
+        // Another process may have the id now.
         let claim = self.claims.get(&pid);
         let is_proven =
             claim.and_then(|claim| Some(claim.started.as_ref()? == process.started.as_ref()?));
@@ -320,8 +320,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at each process through its folder, of which each file costs a look by itself: on a machine with many processes most of
-    /// a small change goes by here.
+    /// Checks each process through its folder in `/proc`. Each file there costs a system call, and on a machine with many
+    /// processes this takes most of the time of a small change.
     fn by_proc(&self, processes: &Path) -> io::Result<Vec<Holder>> {
         let mut holders = Vec::new();
         let processes = rustix::fs::open(processes, FOLDER, Mode::empty())?;
@@ -332,11 +332,12 @@ impl Search<'_> {
                 continue;
             };
             let command = beginning(&process, "cmdline");
-            // Only what the system itself runs was not begun by a command, and keeps no files; nor does a process that ended.
+            // Kernel threads and ended processes have no command line and no open files.
             if command.is_empty() {
                 continue;
             }
-            // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
+            // A forked copy of this process has its files only until it executes another program, so a positive answer is checked
+            // twice.
             let is_open = || self.sought.is_open_in(&process);
             let is_open = is_open() && !is_own(&process) && is_open();
             let is_inside = self.folder.as_ref().is_some_and(|folder| {
@@ -354,7 +355,7 @@ impl Search<'_> {
     }
 
     fn by_lsof(&self, lsof: &str) -> io::Result<Vec<Holder>> {
-        // It ends with an error where no process is found.
+        // It exits with an error if no process is found.
         let run = |arguments: &[&OsStr]| {
             let output = Command::new(lsof).args(["-F", "p"]).args(arguments).output();
             output.map(|output| listed(&output.stdout)).map_err(|error| {
@@ -382,7 +383,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns a process, if it is there.
+/// Returns a process, if it exists.
 fn process(pid: u32) -> Option<Process> {
     match rustix::fs::open(format!("/proc/{pid}"), FOLDER, Mode::empty()) {
         Ok(folder) => {
@@ -395,9 +396,9 @@ fn process(pid: u32) -> Option<Process> {
     }
 }
 
-/// Does the same where the system does not show processes as files; a system without `ps` tells nothing of one.
+/// Does the same with `ps`, on systems without `/proc`. Without `ps`, nothing is known about the process.
 fn by_ps(pid: u32) -> Option<Process> {
-    // As the agents ask for the time.
+    // The same format as the agents use for the start time.
     let ps = Command::new("ps")
         .args(["-o", "tty=", "-o", "lstart=", "-o", "command=", "-p", &pid.to_string()])
         .envs([("LC_ALL", "C"), ("TZ", "UTC")])
@@ -405,10 +406,10 @@ fn by_ps(pid: u32) -> Option<Process> {
     ps.map_or_else(|_| Some(Process::default()), |ps| shown(&ps.stdout))
 }
 
-/// Returns when a process started and its terminal, as `/proc/<pid>/stat` gives them.
+/// Parses `/proc/<pid>/stat`, and returns the start time and the terminal.
 fn stat(line: &[u8]) -> (Option<String>, Option<String>) {
     let line = String::from_utf8_lossy(line);
-    // The second field is the program's name in brackets, which may have any character in it.
+    // The second field is the program's name in brackets, which may contain any character.
     let mut fields = line.rsplit(')').next().unwrap_or_default().split_whitespace();
     let terminal = fields.nth(4).and_then(|terminal| terminal.parse::<u32>().ok());
     let terminal = terminal.filter(|terminal| *terminal != 0).map(|terminal| {
@@ -422,7 +423,7 @@ fn stat(line: &[u8]) -> (Option<String>, Option<String>) {
     (fields.nth(14).map(str::to_owned), terminal)
 }
 
-/// Returns a process as `ps` shows it, by its terminal, five words of time, and command.
+/// Parses the output of `ps`: the terminal, five words of start time, and the command.
 fn shown(output: &[u8]) -> Option<Process> {
     let output = String::from_utf8_lossy(output);
     let mut words = output.split_whitespace();
@@ -440,11 +441,11 @@ fn one_spaced(text: &str) -> String {
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// What an open file is known by.
+/// How to recognise a file among the open files of a process.
 enum Sought {
-    /// The file as it is there. A link to a socket or a pipe does not name a file; only the device and the inode tell.
+    /// An existing file, by device and inode. The links in `/proc` are not names of files for sockets and pipes.
     File(Stat),
-    /// The name of a file that is not there any more.
+    /// The name of a file that was deleted.
     Deleted(OsString),
 }
 
@@ -485,7 +486,7 @@ fn link(folder: impl AsFd, name: &CStr) -> Option<CString> {
     readlinkat(folder, name, Vec::new()).ok()
 }
 
-/// Returns how a file of a process begins; nothing if it cannot be read.
+/// Returns the first bytes of a file of a process; empty if it cannot be read.
 fn beginning(process: &OwnedFd, name: &str) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let file = openat(process, name, OFlags::CLOEXEC, Mode::empty());
@@ -494,14 +495,14 @@ fn beginning(process: &OwnedFd, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Returns whether a process runs this program too: one that reads the file, for who writes waits for the store's lock, or a copy
-/// of this process that is about to run another program.
+/// Returns true if a process also runs this program. It is then a reader of the file, because a writer waits for the store's
+/// lock, or a copy of this process that is about to execute another program.
 fn is_own(process: &OwnedFd) -> bool {
     let own = rustix::fs::readlink("/proc/self/exe", Vec::new()).ok();
     own.is_some() && link(process, c"exe") == own
 }
 
-/// Returns which of the programs a command line runs, by itself or through an interpreter.
+/// Returns which of the programs a command line runs, directly or through an interpreter.
 fn program<'p>(command: &[u8], programs: &[&'p str]) -> Option<&'p str> {
     let words = command.split(|&byte| byte == 0).take(2);
     let names = words.filter_map(|word| Path::new(OsStr::from_bytes(word)).file_stem()?.to_str());
@@ -509,7 +510,7 @@ fn program<'p>(command: &[u8], programs: &[&'p str]) -> Option<&'p str> {
     names.find_map(|name| programs.iter().copied().find(|program| *program == name))
 }
 
-/// Returns the processes in a list of `p<number>` lines.
+/// Parses a list of `p<number>` lines.
 fn listed(output: &[u8]) -> Vec<u32> {
     let output = String::from_utf8_lossy(output);
     output.lines().filter_map(|line| line.strip_prefix('p')?.parse().ok()).collect()

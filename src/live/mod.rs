@@ -1,23 +1,23 @@
 //! Live files: the only code that writes a file that an agent reads.
 //!
-//! An owned file is written after its operation is committed, so that it follows the store; its modification time is set to
-//! the operation's, to the millisecond, which no other writer does: a file of the expected length with that time is the
-//! one that the store left there.
+//! A file that the store owns is written after its operation is committed, so it follows the store. Its modification time is set
+//! to the operation's time in whole milliseconds, which no other program does: a file with that time and the expected length is
+//! the one that the store wrote.
 //!
-//! A rotation never leaves the name without a file:
+//! During a rotation, the live name always exists:
 //!
 //! ```text
 //! 1  <live>.undertext-new   written, synced
-//! 2  commit                 (the caller's)
+//! 2  commit                 (by the caller)
 //! 3  link   <live> -> <live>.undertext-1
 //! 4  rename <live>.undertext-new over <live>
 //! 5  sync the folder
 //! ```
 //!
-//! [`Writable`] says which files may be written: it alone makes a [`WritableFile`], and all writing goes through one.
+//! [`Writable`] decides which files may be written: only it creates a [`WritableFile`], and all writes go through one.
 //!
-//! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one of the same owner; what is
-//! cut off is the half of an own line that could not be written whole.
+//! Invariant: an agent's file is only ever appended to, linked, or renamed over by a complete file of the same owner. The only
+//! bytes ever truncated are those of undertext's own failed write.
 
 mod file;
 mod index;

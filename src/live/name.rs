@@ -1,4 +1,4 @@
-//! The names next to a live file: of its successor, and of the files that were set aside.
+//! The names next to a live file: its successor, and the files that were set aside.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,30 +10,30 @@ use memchr::memmem;
 
 use crate::model::LineId;
 
-/// Returns whether a file of this name was set aside here, or is a successor.
+/// Returns true if the file was set aside by undertext, or is a successor.
 pub fn is_aside(path: &Path) -> bool {
     set_aside_from(path).is_some() || path.file_name().is_some_and(is_fresh)
 }
 
-/// Returns the live file in whose place a file of this name was, if it was set aside here.
+/// Returns the live file that this file was set aside from, if undertext set it aside.
 pub(crate) fn set_aside_from(path: &Path) -> Option<PathBuf> {
     let (live, n) = split(path.file_name()?)?;
     let is_number = !n.is_empty() && n.iter().all(u8::is_ascii_digit);
     is_number.then(|| path.with_file_name(live))
 }
 
-/// Returns whether a file of this name is a successor that was not put in its place yet.
+/// Returns true if the name is that of a successor that was not installed yet.
 pub fn is_fresh(name: &OsStr) -> bool {
     split(name).is_some_and(|(_, what)| what == NEW.as_bytes() || is_of_a_process(what))
 }
 
-/// Returns the name under which this process writes a file until all of it is there.
+/// Returns the name under which this process writes a file until it is complete.
 pub fn temporary_path(path: &Path) -> PathBuf {
     let what = format!("{NEW}-{}", std::process::id());
     path.with_file_name(beside(path.file_name().unwrap_or_default(), &what))
 }
 
-/// Returns true for the name of a file that a process writes.
+/// Returns true if the name is that of a file that a process is writing.
 pub(super) fn is_temporary(name: &OsStr) -> bool {
     split(name).is_some_and(|(_, what)| is_of_a_process(what))
 }
@@ -43,23 +43,23 @@ fn is_of_a_process(what: &[u8]) -> bool {
     id.is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns the path of the live file whose successor is at a path.
+/// Returns the live file whose successor is at `path`.
 pub(crate) fn placed(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(successor_of(path.file_name()?)?))
 }
 
-/// Returns where the successor of a file is until it is put in its place.
+/// Returns the path of a file's successor until it is installed.
 pub(crate) fn fresh_path(live: &Path) -> PathBuf {
     live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
 }
 
-/// Returns the name of the live file of which a file of this name is the successor.
+/// Returns the name of the live file whose successor has this name.
 pub(super) fn successor_of(name: &OsStr) -> Option<&str> {
     let (live, what) = split(name)?;
     if what == NEW.as_bytes() { live.to_str() } else { None }
 }
 
-/// Returns the name of a live file, and what comes after the mark.
+/// Splits a name at the last mark, into the live file's name and the rest.
 fn split(name: &OsStr) -> Option<(&OsStr, &[u8])> {
     let at = memmem::rfind(name.as_bytes(), MARK.as_bytes())?;
     let (live, rest) = name.as_bytes().split_at_checked(at)?;
@@ -68,14 +68,14 @@ fn split(name: &OsStr) -> Option<(&OsStr, &[u8])> {
 
 /// The mark between a live file's name and the number of a rotation.
 const MARK: &str = ".undertext-";
-/// How many bytes a name has at most.
+/// The maximum length of a file name in bytes.
 const LONGEST: usize = 255;
-/// How many digits of its hash stand for the end of a name that is too long for the mark.
+/// How many digits of its hash replace the end of a name that is too long.
 const DIGITS: usize = 16;
-/// The word in place of the number for the successor.
+/// The word that marks a successor, in place of a rotation's number.
 pub(super) const NEW: &str = "new";
 
-/// Returns the name next to a live file with this word behind the mark. A long name is shortened.
+/// Returns the live file's name with the mark and `what` appended. A long name is shortened.
 pub(super) fn beside(name: &OsStr, what: &str) -> OsString {
     let room = LONGEST.saturating_sub(MARK.len() + what.len());
     let mut name = if name.len() > room { shortened(name, room) } else { name.to_owned() };
@@ -84,11 +84,11 @@ pub(super) fn beside(name: &OsStr, what: &str) -> OsString {
     name
 }
 
-/// Returns a name of this length at most, which only this name has.
+/// Returns a unique name of at most `room` bytes.
 fn shortened(name: &OsStr, room: usize) -> OsString {
     let bytes = name.as_bytes();
     let mut end = room.saturating_sub(DIGITS + 1);
-    // Some systems refuse a part of a character.
+    // Some systems reject an incomplete UTF-8 character.
     while end > 0 && bytes.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
         end -= 1;
     }

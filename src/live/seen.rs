@@ -1,17 +1,17 @@
-//! The length, the inode and the time of a file, known before it is read.
+//! The length, inode and time of a file, found without reading it.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use crate::{disk, model::Timestamp};
 
-/// The length, the inode and the time of a file, known without reading it.
+/// The length, inode and time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Its length.
     pub length: u64,
     /// Its inode.
     pub inode: u64,
-    /// Its modification time, if that is a whole millisecond.
+    /// Its modification time, if it is a whole millisecond.
     pub stamp: Option<Timestamp>,
 }
 
@@ -24,7 +24,7 @@ impl From<&fs::Metadata> for Seen {
     }
 }
 
-/// Returns the length, the inode and the time of a file, if it is there.
+/// Returns the length, inode and time of a file, if it exists.
 pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(Some(Seen::from(&meta))),

@@ -1,8 +1,8 @@
-//! The settings of an agent: read to be changed, and changed as a whole.
+//! The settings of an agent: read, and replaced as a whole.
 //!
-//! A link leads to the file that is changed: who keeps settings elsewhere wants them there.
+//! If the path is a link, the file that it leads to is changed: users who keep their settings elsewhere want them there.
 //!
-//! Invariant: a file of somebody else, one that may not be written, and one that changed meanwhile stay as they are.
+//! Invariant: a file of another user, a read-only file, and a file that changed in the meantime are never changed.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use crate::{
     model::Timestamp,
 };
 
-/// Returns what the settings hold, if they are there and may be changed.
+/// Returns the content of the settings, if they exist. Fails if they may not be changed.
 pub fn settings(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let (folder, name) = place(path)?;
     let file = match disk::open(&folder.join(name), Links::Refuse) {
@@ -37,7 +37,7 @@ pub fn settings(path: &Path) -> io::Result<Option<Vec<u8>>> {
     disk::whole(file, disk::SMALL).map(Some)
 }
 
-/// Puts other settings in place of those that the caller read; None represents no file.
+/// Replaces the settings, if they are still as the caller read them. None means that there is no file.
 pub fn exchange_settings(
     path: &Path,
     before: Option<&[u8]>,
@@ -70,7 +70,7 @@ pub fn exchange_settings(
     }
 }
 
-/// Returns the folder and the name of the file that a path leads to.
+/// Returns the folder and name of the file that a path leads to.
 fn place(path: &Path) -> io::Result<(PathBuf, OsString)> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     let real = if is_link {
@@ -83,6 +83,6 @@ fn place(path: &Path) -> io::Result<(PathBuf, OsString)> {
     };
     let none = || io::Error::from(ErrorKind::InvalidInput);
     let (folder, name) = real.parent().zip(real.file_name()).ok_or_else(none)?;
-    // The folder itself may not be there yet.
+    // The folder may not exist yet.
     Ok((folder.canonicalize().unwrap_or_else(|_| folder.to_owned()), name.to_owned()))
 }

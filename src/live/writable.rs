@@ -1,10 +1,10 @@
-//! Which files may be written: an agent's own below the folders where that agent keeps its sessions, those that this user
-//! pointed at on this machine, and the transcripts of the store.
+//! Which files may be written: agents' files in the folders where those agents keep their sessions, files that this user named on
+//! this machine, and the transcripts of the store.
 //!
-//! That a session has a file is a fact of its store, and a store may come from anywhere. So a fact says where a session's
-//! file is looked for, and never that it may be written.
+//! The file of a session is a fact in its store, and a store may come from anywhere. So the fact says where to look for the file,
+//! but does not permit a write.
 //!
-//! Invariant: a file that may be written is made here only.
+//! Invariant: only this module creates a [`WritableFile`].
 
 use std::{
     ffi::OsStr,
@@ -23,25 +23,25 @@ use crate::{
     model::TRANSCRIPTS,
 };
 
-/// Which files of agents may be written; by default none.
+/// Which agents' files may be written; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writable {
     folders: Vec<Folder>,
     files: Vec<PathBuf>,
 }
 
-/// A folder below which the files of a format may be written.
+/// A folder in which files of a format may be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     format: &'static str,
-    /// Its real path, found once: each file that is written is compared with each of these.
+    /// Its real path, resolved once, because every file to be written is compared with it.
     path: PathBuf,
-    /// If it is each folder of that one, the folder in there.
+    /// If set, only the subfolders of this name in each folder below `path` count.
     each: Option<&'static str>,
 }
 
 impl Folder {
-    /// Returns whether a path is below it.
+    /// Returns true if a path is in it.
     fn has(&self, path: &Path) -> bool {
         let Ok(rest) = path.strip_prefix(&self.path) else { return false };
         let mut parts = rest.components();
@@ -53,15 +53,15 @@ impl Folder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Denied {
-    /// The path is known from the store alone.
+    /// Only the store names this path.
     #[error("the file is outside the agent's folders, and was never attached on this machine")]
     Outside,
-    /// It no longer exists, and its path is known from the store alone.
+    /// The file does not exist, and only the store names this path.
     #[error(
         "the file is missing, and undertext creates session files only in the agents' folders, or where you attached one on this machine"
     )]
     Gone,
-    /// The path has dots in it, or is not a transcript of the store.
+    /// The path has dots, or is not a transcript of the store.
     #[error("a session's file cannot be at that path")]
     Crooked,
     /// The store's folder of transcripts is a link.
@@ -70,7 +70,7 @@ pub enum Denied {
     /// It is not a regular file.
     #[error(transparent)]
     Refused(Refusal),
-    /// It is where the store has a file of its own, and is not a regular one.
+    /// It is a path of the store's own files, and not a regular file.
     #[error("this path is reserved for the store, but {0}")]
     InPlace(Refusal),
     /// The file system failed.
@@ -90,33 +90,32 @@ impl Writable {
         self.folders.extend(real(folder).ok().map(|path| Folder { format, path, each: None }));
     }
 
-    /// Allows the files of a format below a folder in each folder of one, whether these are there or not.
+    /// Allows the files of a format in the folder `each` of every folder in `folder`, whether these exist or not.
     pub fn folder_in_each(&mut self, format: &'static str, folder: &Path, each: &'static str) {
         let each = Some(each);
         self.folders.extend(real(folder).ok().map(|path| Folder { format, path, each }));
     }
 
-    /// Allows a file in an agent's own folder.
+    /// Allows a file in an agent's folder.
     pub fn list(&mut self, path: &Path) {
         if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
             self.files.extend(real(folder).ok().map(|folder| folder.join(name)));
         }
     }
 
-    /// Allows a file: this user pointed at it.
+    /// Allows a file that this user named.
     pub fn file(&mut self, path: PathBuf) {
         self.files.push(path);
     }
 
-    /// Makes the folders of a session's file that are not there, below the folders of its agent or for a file at which this
-    /// user pointed.
+    /// Creates the missing folders for a session's file, within its agent's folders or for a file that this user named.
     pub fn make_folder(&self, format: &str, path: &Path) -> Result<(), Denied> {
         let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(is_plain) {
             return Err(Denied::Crooked);
         }
         let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else { return Ok(()) };
-        // Nothing below the last folder that is there can be a link.
+        // The missing folders cannot contain a link.
         let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
         let there = there.unwrap_or(folder);
         let meant = real(folder)?;
@@ -125,7 +124,7 @@ impl Writable {
             return Err(Denied::Outside);
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // A folder whose name is not safe would take what is safe in it with it.
+        // If a new folder's name were lost in a crash, its synced content would be lost too.
         for made in folder.ancestors().take_while(|made| *made != there) {
             let above = made.parent().unwrap_or(made);
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -135,12 +134,12 @@ impl Writable {
         Ok(())
     }
 
-    /// Returns whether a folder, which may not be there yet, is one of its agent's or is below one.
+    /// Returns true if a folder, which need not exist, is in one of the agent's folders.
     pub fn has(&self, format: &str, folder: &Path) -> bool {
         real(folder).is_ok_and(|folder| self.is_below(format, &folder))
     }
 
-    /// Returns whether a file, whose path has no links, is one that any agent reads.
+    /// Returns true if any agent reads this file, whose path must not contain links.
     pub fn is_agents(&self, file: &Path) -> bool {
         self.files.iter().any(|named| named == file) || self.folders.iter().any(|it| it.has(file))
     }
@@ -149,7 +148,7 @@ impl Writable {
         self.folders.iter().any(|folder| folder.format == format && folder.has(path))
     }
 
-    /// Returns a session's file as one that may be written, if it may be.
+    /// Returns a session's file for writing, if that is allowed.
     pub fn agents_file(
         &self,
         disk: &Arc<dyn Disk>,
@@ -163,7 +162,7 @@ impl Writable {
         if !path.is_absolute() || !path.components().all(is_plain) {
             return Err(Denied::Crooked);
         }
-        // The real place counts, without links; the agent's folder is resolved too.
+        // Only the real path counts; the agent's folder was resolved too.
         let parent = parent.canonicalize()?;
         if !self.is_below(format, &parent) && !self.files.contains(&parent.join(name)) {
             return Err(Denied::Outside);
@@ -171,7 +170,7 @@ impl Writable {
         Self::checked(WritableFile::of(disk, &parent, name)?)
     }
 
-    /// Returns a store's own transcript as one that may be written; the store's folder is no link.
+    /// Returns a store's own transcript for writing. The store's folder must not be a link.
     pub fn transcript(
         disk: &Arc<dyn Disk>,
         root: &Path,
@@ -197,7 +196,7 @@ impl Writable {
         }
     }
 
-    /// Returns the list that an agent keeps in a folder above a session's file.
+    /// Returns the list that an agent keeps in a folder above a session's file, for writing.
     pub fn index(file: &WritableFile, index: &Path) -> Result<WritableFile, Denied> {
         match (index.parent(), index.file_name()) {
             (Some(folder), Some(name)) if file.path().starts_with(folder) => {
@@ -213,7 +212,7 @@ impl Writable {
     }
 }
 
-/// Returns a folder's real path, whether it is there or not: nothing below the last folder that is there can be a link.
+/// Returns the real path of a folder that need not exist: the missing part cannot contain a link.
 pub(crate) fn real(folder: &Path) -> io::Result<PathBuf> {
     let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
     let there = there.unwrap_or(folder);
