@@ -4,7 +4,9 @@
 //! folders, everything is checked periodically.
 //!
 //! ```text
-//! an event     "something happened at /a/b"    \ a root       appears, or is another folder    > look: compare names and stamps with the last look -> Changes a timer      has expired: everything         /
+//! an event     "something happened at /a/b"    \
+//! a root       appears, or is another folder    > look: compare names and stamps with the last look -> Changes
+//! a timer      has expired: everything         /
 //! ```
 //!
 //! Invariant: links are never followed, no file is opened, and at most [`MOST`] files and folders are known.

@@ -1,10 +1,10 @@
 //! An agent's own index of its sessions, which names the file of each session. Codex keeps one, in databases.
 //!
 //! ```text
-//! state_5.sqlite            threads {id, rollout_path}                      the file of each thread thread_history_1.sqlite
-//! thread_history_projection_state                 how far its list of turns has read each file
-//!                             {thread_id, next_rollout_byte_offset} thread-writer-locks/      <thread>.lock
-//! locked while a process has the thread loaded
+//! state_5.sqlite            threads {id, rollout_path}                      the file of each thread
+//! thread_history_1.sqlite   thread_history_projection_state                 how far its list of turns has read each file
+//!                             {thread_id, next_rollout_byte_offset}
+//! thread-writer-locks/      <thread>.lock                                   locked while a process has the thread loaded
 //!                           .coordination.lock                              locked while another lock is being taken
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! A store's index of words: what it says of a pattern, and what is added to it.
+//! A store's search index: which entries may match a pattern, how well entries answer a query, and the words of new entries.
 
 #![expect(clippy::cast_precision_loss, reason = "what words tell is no exact number")]
 
@@ -22,40 +22,41 @@ use crate::{
     store::{Document, Piece, Reach, SessionKey, Store, StoreError, WordIndex},
 };
 
-/// For how many words a part of a pattern may stand.
+/// The maximum number of words that one part of a pattern may match.
 const MEANT: usize = 1000;
-/// How many words are suggested for one that is nowhere.
+/// How many words are suggested in place of one that does not occur.
 const NEAR: usize = 3;
 
-/// An index that was opened to be asked.
+/// An index that is open for queries.
 pub(crate) struct Index {
     words: WordIndex,
-    /// How far it has come in the sessions that are searched.
+    /// How far it covers the sessions that are searched.
     reaches: BTreeMap<SessionKey, Reach>,
-    /// The sessions that took something in since all was in the index, if it is known when that was.
+    /// The sessions that changed since the index was complete, if it is known when that was.
     changed: Option<BTreeSet<SessionKey>>,
     /// Whether settings kept sessions out of it.
     is_partial: bool,
 }
 
-/// The entries that may have a match, as far as an index can say, in order.
+/// The entries that may have a match, according to an index, in order.
 pub(crate) type Likely = BTreeMap<SessionKey, Vec<EntryNumber>>;
 
 /// How well an entry answers a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Score {
-    /// How many of those that are needed it has.
+    /// How many of the needed terms it has.
     pub(crate) terms: u32,
-    /// How well all of them fit, by BM25.
+    /// The BM25 score of all terms.
     pub(crate) points: f32,
 }
 
 impl Index {
-    /// Opens the index of the store in a folder; one that is not there, or that cannot be read, says nothing. `nothing` tells
-    /// in an index that settings left no session out.
+    /// Opens the index of the store in a folder; none if it is missing or unreadable. `nothing` is what the index records if
+    /// settings excluded no session.
     pub(crate) fn open(root: &Path, store: &dyn Store, nothing: &[u8]) -> Option<Self> {
         let words = WordIndex::open(root, store.id().ok()?).ok()??;
-        // All that it is asked has to be answered from one state: what came between would count as known and not be found.
+        // All queries must see one state of the index. Otherwise an entry added in between would count as covered without being
+        // found.
         words.hold().ok()?;
         let settled = words.settled().ok()?;
         let is_partial = settled.as_ref().is_none_or(|settled| settled.kept_out != nothing);
@@ -64,12 +65,12 @@ impl Index {
         Some(Self { words, reaches: BTreeMap::new(), changed, is_partial })
     }
 
-    /// Returns whether it has all that the store holds.
+    /// Returns true if it covers the whole store.
     pub(crate) fn is_whole(&self) -> bool {
         self.changed.as_ref().is_some_and(BTreeSet::is_empty) && !self.is_partial
     }
 
-    /// Returns the sessions that may have something that is not in the index; nothing, if that may be any.
+    /// Returns the sessions that may have entries outside the index; none if any session may.
     pub(crate) fn behind(
         &self,
         is_live: &dyn Fn(&Reach) -> bool,
@@ -80,7 +81,7 @@ impl Index {
         Ok(Some(changed.iter().copied().chain(live).collect()))
     }
 
-    /// Reads how far it has come in the sessions that are searched: in these only, if they are known.
+    /// Reads how far the index covers the sessions to be searched: only those in `only`, if given.
     pub(crate) fn reach(&mut self, only: Option<&BTreeSet<SessionKey>>) -> Result<(), StoreError> {
         self.reaches = match only {
             Some(only) => self.words.reaches_of(only)?,
@@ -89,7 +90,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns how far it has come in a session that took in nothing since, which is to the end; of another one nothing.
+    /// Returns the reach for a session that has not changed since the index was complete, so that it is covered to its end.
     pub(crate) fn whole(&self, session: SessionKey) -> Option<&Reach> {
         let changed = self.changed.as_ref()?;
         self.reaches.get(&session).filter(|_| !changed.contains(&session))
@@ -107,7 +108,7 @@ impl Index {
         Ok(if is_of_it { reach.next } else { EntryNumber::FIRST })
     }
 
-    /// Returns the entries that may have a match of a pattern; nothing if no words tell of it.
+    /// Returns the entries that may match a pattern; none if the index cannot narrow it down.
     pub(crate) fn likely(&self, pattern: &Pattern) -> Result<Option<Likely>, StoreError> {
         let Some(alternatives) = parts(pattern) else { return Ok(None) };
         let all = self.words.documents()?;
@@ -144,7 +145,7 @@ impl Index {
         Ok(Some(likely))
     }
 
-    /// Returns the documents that have a word with this part; nothing if too many words have it.
+    /// Returns the documents that have a word with this part; none if too many words have it.
     fn documents_with_part(&self, all: Document, part: &Part) -> Result<Option<Set>, StoreError> {
         let (from, to) = part.among();
         let mut meant = 0;
@@ -167,7 +168,7 @@ impl Index {
         Ok(set)
     }
 
-    /// Hands over where documents are, which are in order.
+    /// Calls `each` with the session and entry of each document; documents come in ascending order.
     pub(crate) fn places(
         &self,
         documents: impl Iterator<Item = Document>,
@@ -185,7 +186,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns words that begin like one of a query, the most alike first.
+    /// Returns words that start like one of the query's, most similar first.
     pub(crate) fn near(&self, query: &Query) -> Result<Vec<String>, StoreError> {
         let mut found: Vec<(Reverse<usize>, usize, String)> = Vec::new();
         for Term { word, .. } in query.terms() {
@@ -209,20 +210,20 @@ impl Index {
     }
 }
 
-/// The documents that have a word, in order, and how much it tells of them.
+/// The documents that have a word, ascending, each with the word's score there.
 type Having = [(Document, f32)];
 
-/// The documents of an index, and others behind them, that have words of a query.
+/// The documents that have words of a query: those of an index, and others appended after them.
 pub(crate) struct Weighing<'q> {
     query: &'q Query,
-    /// The number behind that of the last document.
+    /// One more than the number of the last document.
     documents: Document,
-    /// Of each word: the documents that have it, in order, and how much it tells of them.
+    /// For each word, the documents that have it, ascending, each with its score.
     having: Vec<Vec<(Document, f32)>>,
 }
 
 impl<'q> Weighing<'q> {
-    /// Asks an index, if there is one.
+    /// Queries an index, if there is one.
     pub(crate) fn of(query: &'q Query, index: Option<&Index>) -> Result<Self, StoreError> {
         let words = index.map(|index| &index.words);
         let documents = words.map_or(Ok(0), WordIndex::documents)?;
@@ -233,14 +234,14 @@ impl<'q> Weighing<'q> {
         Ok(Self { query, documents, having: having.collect::<Result<_, _>>()? })
     }
 
-    /// Returns the documents that have any of the words, in order.
+    /// Returns the documents that have any of the words, ascending.
     pub(crate) fn found(&self) -> impl Iterator<Item = Document> + use<> {
         let mut set = Set::new(self.documents);
         self.having.iter().flatten().for_each(|(document, _)| set.insert(*document));
         set.into_documents()
     }
 
-    /// Returns the words that no document has, and those that this one lacks, as they were typed.
+    /// Returns the words, as typed, that no document has, and those that `document` lacks.
     pub(crate) fn missing(&self, document: Option<Document>) -> (Vec<String>, Vec<String>) {
         let lacking = |lacks: &dyn Fn(&Having) -> bool| {
             let terms = self.query.terms().iter().zip(&self.having);
@@ -253,7 +254,7 @@ impl<'q> Weighing<'q> {
         (lacking(&|having| having.is_empty()), lacking(&lacks))
     }
 
-    /// Adds an entry that is not in the index, by its words.
+    /// Appends an entry that is not in the index, given its words.
     pub(crate) fn add(&mut self, words: &Words) -> Document {
         let document = self.documents;
         self.documents += 1;
@@ -269,7 +270,7 @@ impl<'q> Weighing<'q> {
         document
     }
 
-    /// Returns what the words tell of each document, by its number: by BM25, and less of one that lacks words that are rare.
+    /// Returns the scores of all documents by number: BM25, reduced for documents that lack rare words.
     pub(crate) fn scores(&self) -> Vec<Score> {
         let mut scores = vec![(Score::default(), 0.0_f32); place(self.documents)];
         let mut needed = f32::MIN_POSITIVE;
@@ -293,7 +294,7 @@ impl<'q> Weighing<'q> {
     }
 }
 
-/// Returns the documents of an index that have a word of a query, in order, and how much it tells of each.
+/// Returns the documents of an index that have a word of a query, ascending, each with its score.
 fn weighed(
     words: &WordIndex,
     documents: Document,
@@ -317,12 +318,12 @@ fn weighed(
     Ok(shares.collect())
 }
 
-/// Returns the place of a document in a list of all.
+/// Returns the index of a document in a list of all.
 fn place(document: Document) -> usize {
     usize::try_from(document).unwrap_or(usize::MAX)
 }
 
-/// Some of the documents of an index.
+/// A set of documents, as a bitmap.
 struct Set(Vec<u64>);
 
 impl Set {
@@ -351,7 +352,7 @@ impl Set {
     }
 }
 
-/// Returns whether a session still has the history that the index has seen of it.
+/// Returns true if a session still has the history that the index has seen.
 pub(crate) fn fits(
     store: &dyn Store,
     session: SessionKey,
@@ -366,7 +367,7 @@ pub(crate) fn fits(
     Ok(then.is_some_and(|then| then.hash == hash))
 }
 
-/// Returns the words of each of these entries that has any, each with its weight.
+/// Returns the weighted words of those entries that have any.
 pub(crate) fn words(
     store: &dyn Store,
     session: &Session,
@@ -376,7 +377,7 @@ pub(crate) fn words(
     let moved = Moved::of(store, session)?;
     let entries: Vec<EntryNumber> = EntryNumber::each(range).collect();
     store.lines(session.key, &entries, &mut |entry, line| {
-        // What is damaged is looked at by each search, which tells of it.
+        // Damaged entries get the word that every search looks up, so that every search reports them.
         let Ok(line) = line else {
             found.push((entry, vec![(CROWDED.to_owned(), 1)]));
             return;

@@ -1,17 +1,17 @@
-//! Finding: what was said in any session, by its words.
+//! Search: finds what was said in any session.
 //!
 //! ```text
-//! pattern    what is looked for, line by line of a text as it was said
-//! query      words that are looked for in any order, in a message
-//! needle     bytes that a record must have if such a line is in it, by which a store sieves its lines
+//! pattern    a literal, word or regular expression, matched line by line
+//! query      words in any order within a message
+//! needle     bytes that a record with a match must contain; a store filters its lines with them
 //! passages   the texts of a record
-//! scan       the records of a session that hold it
-//! rank       which of several texts is shown first
-//! words      what an index knows of a text, and can tell of a pattern
-//! index      a store's index of words, brought along and asked
+//! scan       finds the matching records of a session
+//! rank       orders the matching texts
+//! words      the words of a text and of a pattern, as an index has them
+//! index      a store's search index: querying and updating it
 //! ```
 //!
-//! Invariant: whatever leads to a record, the pattern is tried on its texts, so that no answer depends on the way.
+//! Invariant: however a record is found, the pattern is tested on its texts, so an index or filter never changes the result.
 
 mod index;
 mod needle;

@@ -1,7 +1,7 @@
-//! Needles: what a text must have if a pattern is found in it.
+//! Needles: what a text must contain to match a pattern.
 //!
-//! An expression comes down to alternatives, each of which is some runs that must all be there, each of which is one
-//! character after another. In a record each character may stand as it is, or escaped.
+//! An expression is reduced to alternatives. Each alternative is a list of runs that must all occur, and each run is a sequence
+//! of characters. In a record each character may be literal or escaped.
 //!
 //! ```text
 //! colou?r (red|blue)      one alternative: "colo", "r "
@@ -17,19 +17,19 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use super::pattern::Pattern;
 use crate::store::Sieve;
 
-/// A run: for each place the characters of which one is there.
+/// A run: for each position, the characters that are possible there.
 pub(super) type Run = Vec<Vec<char>>;
 
-/// How many characters a class may have to be a place of a run.
+/// The maximum number of characters of a class that counts as a position of a run.
 const CLASS: usize = 8;
-/// How many alternatives are distinguished.
+/// The maximum number of alternatives.
 const ALTERNATIVES: usize = 32;
-/// How often an expression of a fixed number of repetitions is written out.
+/// The maximum number of repetitions that are expanded.
 const REPEATED: u32 = 8;
-/// How long a needle is.
+/// The maximum length of a needle.
 const LONG: usize = 24;
 
-/// Returns the alternatives of a pattern; one without any run says nothing.
+/// Returns the alternatives of a pattern; one without runs excludes nothing.
 pub(super) fn alternatives(pattern: &Pattern) -> Vec<Vec<Run>> {
     let mut found = Vec::new();
     gather(pattern.hir(), &mut found);
@@ -90,7 +90,7 @@ impl Runs {
     }
 }
 
-/// Returns the characters of a class, if they are few.
+/// Returns the characters of a class, if there are few.
 fn few(class: &Class) -> Option<Vec<char>> {
     let mut chars = Vec::new();
     let mut add = |from: char, to: char| {
@@ -113,13 +113,13 @@ fn few(class: &Class) -> Option<Vec<char>> {
     (!chars.is_empty()).then_some(chars)
 }
 
-/// Returns whether a character may stand in a JSON string as it is, and in one way besides only. U+FFFD also represents bytes
-/// that are no text, and for half a pair.
+/// Returns true if a JSON string can contain the character in only two forms, as it is or as one escape. U+FFFD also represents
+/// bytes that are not UTF-8, and unpaired surrogates.
 fn is_plain(c: char) -> bool {
     !c.is_control() && !matches!(c, '"' | '\\' | '/' | char::REPLACEMENT_CHARACTER)
 }
 
-/// Returns a sieve for records that may hold a text with a match, or have one of these marks.
+/// Returns a sieve for records that may contain a matching text or one of the marks.
 pub(super) fn sieve(pattern: &Pattern, marks: &[&str]) -> Sieve {
     let needles: Option<Vec<Run>> =
         alternatives(pattern).iter().map(|runs| longest(runs)).collect();
@@ -131,23 +131,23 @@ pub(super) fn sieve(pattern: &Pattern, marks: &[&str]) -> Sieve {
         let escaped = Escaped::of(needles.iter().flatten().flatten().copied().collect());
         Some([Box::new(raw) as Box<Find>, Box::new(move |bytes| escaped.find(bytes))])
     });
-    // Where nothing is known of a match, each record may have one.
+    // If nothing is known about a match, any record may have one.
     searches.map_or_else(Sieve::open, Sieve::new)
 }
 
-/// A search of bytes.
+/// A search in bytes.
 type Find = dyn Fn(&[u8]) -> Option<Range<usize>> + Send + Sync;
 
-/// A search for any of some characters, as JSON may escape them by number.
+/// A search for any of some characters as `\uXXXX` escapes.
 struct Escaped {
-    /// The numbers, in order: of a character that has two, the first.
+    /// Their UTF-16 units, ascending; for a surrogate pair, its first unit.
     units: Vec<u16>,
-    /// What all of them begin with.
+    /// The common prefix of all the escapes.
     head: Finder<'static>,
 }
 
 impl Escaped {
-    /// How many digits a number has.
+    /// The number of hexadecimal digits.
     const DIGITS: usize = 4;
 
     fn of(chars: BTreeSet<char>) -> Self {
@@ -156,7 +156,7 @@ impl Escaped {
         let digits = |unit: Option<&u16>| format!("{:04x}", unit.copied().unwrap_or_default());
         let (first, last) = (digits(units.first()), digits(units.last()));
         let shared = first.chars().zip(last.chars());
-        // A digit that is a letter may be a capital one.
+        // A hexadecimal digit that is a letter may be upper or lower case.
         let shared = shared.take_while(|(one, other)| one == other && one.is_ascii_digit());
         let head: String = "\\u".chars().chain(shared.map(|(digit, _)| digit)).collect();
         Self { units: units.into_iter().collect(), head: Finder::new(&head).into_owned() }
@@ -174,14 +174,14 @@ impl Escaped {
     }
 }
 
-/// Returns the longest part of some runs that is in a record as it is, or escaped.
+/// Returns the longest part of some runs that a record contains as it is, or escaped.
 fn longest(runs: &[Run]) -> Option<Run> {
     let parts = runs.iter().flat_map(|run| run.split(|chars| !chars.iter().all(|c| is_plain(*c))));
     let longest = parts.max_by_key(|part| part.len()).filter(|part| !part.is_empty())?;
     Some(longest.iter().take(LONG).cloned().collect())
 }
 
-/// Spells a run as an expression.
+/// Writes a run as a regular expression.
 fn spell(run: &Run) -> String {
     let mut spelt = String::new();
     for chars in run {

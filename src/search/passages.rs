@@ -1,9 +1,9 @@
-//! Passages: the texts of a record, each with who said it.
+//! Passages: the texts of a record, each with its speaker.
 //!
-//! A record says also what is in the file to which its agent moved an answer that was too long.
+//! If the agent moved a long tool result to a sidecar, the text of the sidecar is a passage of the record too.
 //!
-//! A call of a tool says the tool's name and each text among its arguments, as it was meant and not as JSON escapes it. So does an
-//! answer that reports its output in JSON.
+//! A tool call has the tool's name and each string in its arguments, with JSON escapes resolved. So does a result that reports
+//! its output as JSON.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -16,46 +16,46 @@ use crate::{
     wire::{Earlier, plain_output},
 };
 
-/// How a patch begins, and the arguments that say which file is changed.
+/// The start of a patch, and the arguments that name the changed file.
 const PATCH: &str = "*** Begin Patch";
 const PATHS: [&str; 5] = ["file_path", "path", "filePath", "notebook_path", "target_file"];
-/// The length in bytes from which on a text without blanks is no text that a person reads.
+/// A text of at least this many bytes without blanks is data, not text that a person reads.
 const DATA: usize = 1024;
 
-/// Which part of a conversation a text is of.
+/// The part of a conversation that a text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What the user, the model and the program said.
+    /// Messages of the user, the model and the agent program.
     Messages,
-    /// A command that was run.
+    /// Commands that were run.
     Commands,
-    /// A change of a file.
+    /// Changes of files.
     Edits,
-    /// Another call of a tool.
+    /// Other tool calls.
     Calls,
-    /// What a tool answered.
+    /// Tool results.
     Results,
 }
 
 /// A text of a record.
 pub(super) struct Passage<'m> {
     pub(super) role: Role,
-    /// The tool that is called or answers, and the id of the call.
+    /// The tool of the call or result, and the id of the call.
     pub(super) tool: Option<Tool<'m>>,
     pub(super) text: Cow<'m, str>,
 }
 
-/// A tool as a passage names it.
+/// A tool, as named by a passage.
 #[derive(Clone, Copy)]
 pub(super) struct Tool<'m> {
     pub(super) name: Option<&'m str>,
     pub(super) call: &'m str,
-    /// The arguments of the call.
+    /// The arguments, if this is a call.
     input: Option<&'m str>,
 }
 
 impl Passage<'_> {
-    /// Returns which part of the conversation it is of.
+    /// Returns the part of the conversation that it belongs to.
     pub(super) fn part(&self) -> Part {
         match self.tool.map(|tool| tool.input) {
             Some(Some(input)) if is_edit(input) => Part::Edits,
@@ -68,7 +68,7 @@ impl Passage<'_> {
     }
 }
 
-/// The files next to a session's own to which its agent moved answers, by their names.
+/// The sidecars to which an agent moved tool results, by name.
 pub(super) struct Moved<'s> {
     store: &'s dyn Store,
     pub(super) session: &'s Session,
@@ -84,12 +84,13 @@ impl<'s> Moved<'s> {
         Ok(Self { store, session, files: state.sidecars.iter().filter_map(file).collect() })
     }
 
-    /// Returns whether records may say more than their own bytes.
+    /// Returns true if records may have texts beyond their own bytes.
     pub(super) fn says_more(&self) -> bool {
         !self.files.is_empty() || !self.session.format.traits().worded.is_empty()
     }
 
-    /// Returns all that a record says: its messages, else what it says beside the conversation, and what is in such a file.
+    /// Returns the texts of a record: its messages, or otherwise its remarks outside the conversation, and the content of its
+    /// sidecars.
     pub(super) fn said(&self, record: Raw<'_>) -> Vec<Message> {
         let format = self.session.format;
         let mut said = format.messages(record);
@@ -100,7 +101,7 @@ impl<'s> Moved<'s> {
         for Earlier { call, file, .. } in moved {
             let name = file.as_deref().and_then(|file| file.rsplit(['/', '\\']).next());
             let found = name.and_then(|name| self.files.get(name));
-            // What is damaged is named by whoever verifies the store.
+            // Damage is reported by `verify`.
             let bytes = found.and_then(|(n, at)| self.store.kept(self.session.key, *n, *at).ok());
             if let Some(bytes) = bytes {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -112,7 +113,7 @@ impl<'s> Moved<'s> {
     }
 }
 
-/// Hands over the texts of messages, in order.
+/// Calls `each` for the texts of messages, in order.
 pub(super) fn passages<'m>(messages: &'m [Message], each: &mut dyn FnMut(Passage<'m>)) {
     for message in messages {
         for block in &message.blocks {
@@ -121,13 +122,13 @@ pub(super) fn passages<'m>(messages: &'m [Message], each: &mut dyn FnMut(Passage
     }
 }
 
-/// Returns the lines of a text, each with the CR that may end it.
+/// Returns the lines of a text, each with its CR if it ends with one.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line))
 }
 
 impl Pattern {
-    /// Returns whether some line of what was said in messages has a match.
+    /// Returns true if any line of the messages has a match.
     pub fn is_in(&self, messages: &[Message]) -> bool {
         let mut is_found = false;
         passages(messages, &mut |passage| {
@@ -139,7 +140,7 @@ impl Pattern {
     }
 }
 
-/// Returns whether a text of an agent's own is data, such as a document in base64, and no words.
+/// Returns true if a text is data, such as a document in base64.
 fn is_data(text: &str) -> bool {
     text.len() >= DATA && !text.contains([' ', '\n'])
 }
@@ -178,7 +179,7 @@ fn told<'m>(
     }
 }
 
-/// Returns whether arguments have a tool change a file: they give a patch, or a path and what is put there.
+/// Returns true if a call's arguments change a file: they contain a patch, or a path and new content.
 fn is_edit(input: &str) -> bool {
     let Some(given) = Raw::value(input.as_bytes()) else { return input.contains(PATCH) };
     let has = |key: &&str| given.get(key).is_some();
@@ -191,7 +192,7 @@ fn is_edit(input: &str) -> bool {
             .is_some_and(|it| it.text().is_some_and(|text| text.contains(PATCH)))
 }
 
-/// Hands over the texts in a JSON value, or all of it if it is none.
+/// Calls `say` for each string in a JSON value, or for the whole text if it is not JSON.
 fn texts<'m>(json: &'m str, say: &mut dyn FnMut(Cow<'m, str>)) {
     match Raw::value(json.as_bytes()) {
         Some(value) => inner(value, say),

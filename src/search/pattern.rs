@@ -1,4 +1,4 @@
-//! Patterns: what is looked for in a line of a text.
+//! Patterns: what to match in a line of text.
 
 use std::ops::Range;
 
@@ -9,63 +9,63 @@ use regex_syntax::{
     hir::{self, Hir, HirKind},
 };
 
-/// How the words of a pattern are meant.
+/// How to interpret a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
-    /// As they stand, wherever they stand.
+    /// Literally, anywhere.
     #[default]
     Literal,
-    /// As they stand, where no letter, digit or underscore is next to them.
+    /// Literally, with no letter, digit or underscore next to it.
     Word,
     /// As a regular expression.
     Regex,
 }
 
-/// Whether capital letters tell.
+/// Whether the search is case-sensitive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
-    /// If the pattern has one.
+    /// Only if the pattern has a capital letter.
     #[default]
     Smart,
-    /// They do not.
+    /// Never.
     Ignored,
-    /// They do.
+    /// Always.
     Told,
 }
 
-/// Why nothing can be looked for by a pattern.
+/// Why a pattern cannot be searched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// It has no words.
+    /// It is empty.
     #[error("the pattern is empty")]
     Empty,
-    /// It has a line end.
+    /// It contains a line break.
     #[error("the pattern contains a line break, but texts are searched line by line")]
     LineEnd,
-    /// It is no regular expression.
+    /// It is not a valid regular expression.
     #[error("invalid regular expression: {0}")]
     Syntax(String),
-    /// To look for it would take more memory than it may.
+    /// It would need too much memory.
     #[error("the pattern is too large")]
     TooLarge,
 }
 
-/// What is looked for in a line of a text.
+/// A pattern to match in a line of text.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
-    /// What each line with a match has, without the conditions on what is next to it.
+    /// What each match contains, without the word-boundary conditions.
     hir: Hir,
     manner: Manner,
 }
 
-/// How many bytes a pattern may have, and how many it may take up when it is read: each of its places is looked at for each byte
-/// of all texts.
+/// The maximum length of a pattern, and the maximum size of its compiled form, both in bytes. Matching costs time proportional to
+/// the size for each byte of text.
 const LONGEST: usize = 8 << 10;
 const LARGEST: usize = 16 << 20;
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(words: &str, manner: Manner, case: Case) -> Result<Self, Unfit> {
         if words.is_empty() {
             return Err(Unfit::Empty);
@@ -108,29 +108,29 @@ impl Pattern {
         Ok(Self { regex, hir, manner })
     }
 
-    /// Returns what each line with a match has.
+    /// Returns what each match contains.
     pub(super) fn hir(&self) -> &Hir {
         &self.hir
     }
 
-    /// Returns whether a match begins and ends with a word.
+    /// Returns true if a match must start and end at word boundaries.
     pub(super) fn is_of_words(&self) -> bool {
         self.manner == Manner::Word
     }
 
-    /// Returns whether some line of a text may have a match; a text in which none is found has no such line.
+    /// Returns true if a line of the text may match. If this returns false, no line does.
     pub(super) fn may_match(&self, text: &str) -> bool {
-        // A condition on the ends of a line does not hold within a text.
+        // An anchor of a line does not match in the middle of a text.
         self.hir.properties().look_set().contains_anchor() || self.regex.is_match(text)
     }
 
-    /// Returns whether a line has a match, which may end it before its CR.
+    /// Returns true if a line has a match. A match may also treat a final CR as the end of the line.
     pub(super) fn is_match(&self, line: &str) -> bool {
         self.regex.is_match(line)
             || line.strip_suffix('\r').is_some_and(|line| self.regex.is_match(line))
     }
 
-    /// Returns where the matches of a line are, in bytes.
+    /// Returns the ranges of the matches in a line, in bytes.
     pub fn matches(&self, line: &str) -> Vec<Range<usize>> {
         let found = |line| -> Vec<Range<usize>> {
             self.regex.find_iter(line).map(|found| found.range()).collect()
@@ -142,7 +142,7 @@ impl Pattern {
     }
 }
 
-/// Finds a line end that is meant as such, not as one of many signs.
+/// Finds a literal line break in an expression; a class that contains one does not count.
 struct LineEnds;
 
 impl hir::Visitor for LineEnds {
@@ -161,21 +161,21 @@ impl hir::Visitor for LineEnds {
     }
 }
 
-/// Returns whether an expression tells capital letters from small ones: it has a capital one as such, or a class of them, or no
-/// sign as such at all.
+/// Returns true if smart case is case-sensitive for an expression: it has a capital letter or a class of capitals, or it has no
+/// literal character at all.
 fn is_case_told(source: &str) -> Result<bool, Unfit> {
     let parsed = ast::parse::Parser::new().parse(source);
     let ast = parsed.map_err(|error| Unfit::Syntax(error.kind().to_string()))?;
     Ok(ast::visit(&ast, Capitals { has_sign: false }).unwrap_or(true))
 }
 
-/// Finds a capital letter, and ends with whether there is no sign at all.
+/// Finds a capital letter. Otherwise the result is true if there was no literal character.
 struct Capitals {
     has_sign: bool,
 }
 
 impl Capitals {
-    /// Looks at signs that stand in an expression as such.
+    /// Checks literal characters of the expression.
     fn see(&mut self, mut signs: impl Iterator<Item = char>) -> Result<(), ()> {
         self.has_sign = true;
         if signs.any(char::is_uppercase) { Err(()) } else { Ok(()) }
@@ -209,7 +209,7 @@ impl ast::Visitor for Capitals {
     }
 }
 
-/// Returns whether a class is one of capital letters, or of all but these.
+/// Returns true if a class is one of capital letters, or its complement.
 fn is_of_capitals(class: &ClassUnicode) -> bool {
     let (ClassUnicodeKind::Named(name) | ClassUnicodeKind::NamedValue { value: name, .. }) =
         &class.kind

@@ -1,12 +1,12 @@
-//! Queries: words that are looked for in any order, whatever their case, accents and endings.
+//! Queries: words in any order, ignoring case, accents and endings.
 //!
 //! ```text
 //! query     the parseLine "dead letter" retries
-//! terms     parse line, dead letter, retri-      in one message; those of a phrase next to each other, as they stand
-//! besides   parseline                            tells of a text, and is not missed
+//! terms     parse line, dead letter, retri-      in one message; the words of a phrase adjacent and exact
+//! besides   parseline                            raises the score, but may be missing
 //! ```
 //!
-//! Invariant: the same terms are found in a text, whether or not an index has it.
+//! Invariant: the terms found in a text are the same whether or not an index covers it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,19 +18,19 @@ use super::{
     words::{Form, bare, words_of},
 };
 
-/// How many bytes a query may have, and how many of its words are looked for.
+/// The maximum length of a query in bytes, and the maximum number of terms.
 const LONGEST: usize = 256 << 10;
 const TERMS: usize = 1000;
-/// How much a word counts that has another ending.
+/// The weight of a word with another ending.
 const OTHER_ENDING: f32 = 0.8;
-/// How long what is left of a word without its ending must be.
+/// The minimum length of a stem.
 const SHORTEST: usize = 3;
-/// The endings that words may have without being other words, the longest first.
+/// The endings that are stripped, longest first.
 const ENDINGS: [&str; 24] = [
     "ations", "ating", "ation", "ators", "ates", "ated", "ator", "ings", "ions", "ate", "ers",
     "ies", "ied", "ion", "ing", "ors", "er", "or", "es", "ed", "e", "y", "i", "s",
 ];
-/// Words that tell nothing.
+/// Words that are too common to search for.
 const STOP: [&str; 60] = [
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in",
@@ -39,25 +39,25 @@ const STOP: [&str; 60] = [
     "when", "where", "which", "with", "would", "you", "your",
 ];
 
-/// Words that are looked for in the texts of a message.
+/// Words to find in the texts of a message.
 #[derive(Clone, Debug)]
 pub struct Query {
     terms: Vec<Term>,
-    /// What must stand as it is: the words of each phrase.
+    /// The words of each phrase, which must occur exactly.
     phrases: Vec<Vec<String>>,
-    /// All words as they were typed.
+    /// All words in the order typed.
     said: Vec<String>,
 }
 
-/// A word that is looked for.
+/// A word to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Term {
-    /// The word, in small letters without accents, and how much of it is left without its ending.
+    /// The word in lower case without accents, and the length of its stem.
     pub(super) word: String,
     stem: usize,
-    /// As it was typed.
+    /// The word as typed.
     pub(super) typed: String,
-    /// Whether a text that lacks it lacks a word of the query.
+    /// Whether a text without it counts as missing a word.
     pub(super) is_needed: bool,
     manner: Manner,
 }
@@ -66,27 +66,27 @@ pub(super) struct Term {
 enum Manner {
     /// With any ending.
     Stem,
-    /// As it was typed, without another ending.
+    /// Exactly as typed.
     Exact,
-    /// One sign of a script without spaces, which is part of pairs.
+    /// A single character of a script without spaces; it matches as part of a pair.
     Sign,
 }
 
-/// How the words of a query are found in a text.
+/// How the words of a query occur in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Nearness {
-    /// How many of those that are needed are there.
+    /// The number of needed terms that occur.
     pub(crate) terms: usize,
-    /// Whether they stand there as they were typed.
+    /// Whether the words occur exactly as typed.
     pub(crate) is_phrase: bool,
-    /// How many words the shortest stretch has that has all of these.
+    /// The length in words of the shortest range that has all of these terms.
     pub(crate) within: usize,
-    /// The line in which most of them are, from 1.
+    /// The line with most of them, from 1.
     pub(crate) line: usize,
 }
 
 impl Nearness {
-    /// Returns whether a text in which words are so tells more than another one of the same message.
+    /// Returns true if a text with these occurrences is a better answer than another text of the same message.
     pub(super) fn is_better(&self, other: &Self) -> bool {
         let rank = |it: &Self| (it.terms, it.is_phrase, std::cmp::Reverse(it.within));
         rank(self) > rank(other)
@@ -94,7 +94,7 @@ impl Nearness {
 }
 
 impl Query {
-    /// Reads the words of a query; what is between quotation marks is a phrase.
+    /// Parses a query. Words between quotation marks are a phrase.
     pub fn new(words: &str) -> Result<Self, Unfit> {
         if words.len() > LONGEST {
             return Err(Unfit::TooLarge);
@@ -102,7 +102,7 @@ impl Query {
         let mut query = Self { terms: Vec::new(), phrases: Vec::new(), said: Vec::new() };
         let marks = words.matches('"').count();
         for (n, part) in words.split('"').enumerate() {
-            // A mark without another one is one that was typed so.
+            // An unpaired quotation mark does not start a phrase.
             let is_phrase = n % 2 == 1 && n < marks;
             let mut phrase = Vec::new();
             each_bare(part, |word, at, form| {
@@ -120,7 +120,7 @@ impl Query {
                 } else if let Some(whole) =
                     query.terms.iter_mut().find(|it| phrase.last() == Some(&it.word))
                 {
-                    // Its parts say the same of a text that writes it otherwise.
+                    // Its parts are equivalent in a text that spells it differently.
                     whole.is_needed = false;
                 }
                 let stem = stem(word).len();
@@ -131,7 +131,7 @@ impl Query {
                 query.phrases.push(phrase);
             }
         }
-        // Where there is nothing else, they are meant.
+        // If a query consists only of common words, they are kept.
         let tells =
             |term: &Term| term.manner == Manner::Exact || !STOP.contains(&term.word.as_str());
         if query.terms.iter().any(tells) {
@@ -155,23 +155,23 @@ impl Query {
         &self.terms
     }
 
-    /// Returns how many words are looked for.
+    /// Returns the number of needed terms.
     pub(crate) fn needed(&self) -> usize {
         self.terms.iter().filter(|term| term.is_needed).count()
     }
 
-    /// Returns whether only the text itself tells whether it has what is looked for.
+    /// Returns true if it has phrases, which only the text itself can confirm.
     pub(crate) fn has_phrases(&self) -> bool {
         !self.phrases.is_empty()
     }
 
-    /// Returns the numbers of the terms that a word is.
+    /// Returns the indexes of the terms that a word matches.
     fn found<'q>(&'q self, word: &'q str) -> impl Iterator<Item = usize> + 'q {
         let terms = self.terms.iter().enumerate();
         terms.filter(|(_, term)| term.likeness(word).is_some()).map(|(n, _)| n)
     }
 
-    /// Returns where words of the query are in a line, in bytes.
+    /// Returns the ranges of the query's words in a line, in bytes.
     pub(crate) fn matches(&self, line: &str) -> Vec<Range<usize>> {
         let mut matches: Vec<Range<usize>> = Vec::new();
         each_bare(line, |word, at, _| {
@@ -188,7 +188,7 @@ impl Query {
         matches
     }
 
-    /// Returns how the words of the query are found in a text; nothing if none is, or if a phrase is not.
+    /// Returns how the query's words occur in a text; none if no word occurs, or if a phrase is missing.
     pub(crate) fn nearness(&self, text: &str) -> Option<Nearness> {
         let said = |word: &str| self.said.iter().position(|said| said == word);
         let (mut met, mut spoken): (Vec<Met>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
@@ -211,7 +211,7 @@ impl Query {
         let terms: BTreeSet<usize> = met.iter().map(|met| met.term).collect();
         let shortest = shortest(&met, terms.len());
         let within = shortest.last()?.n - shortest.first()?.n + 1;
-        // The stretch may go over several lines: the one that has most of it is shown.
+        // The range may span several lines; the line with most of the terms is shown.
         let line = |at: usize| 1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count();
         let mut lines: Vec<_> = shortest.iter().map(|met| (line(met.at), met.term)).collect();
         lines.sort_unstable();
@@ -224,14 +224,14 @@ impl Query {
     }
 }
 
-/// A word of a text that is looked for: the how manieth it is, where it begins, and which term it is.
+/// A word of a text that matches: its number among the words, its offset, and its term.
 struct Met {
     n: usize,
     at: usize,
     term: usize,
 }
 
-/// Returns the shortest stretch in which so many different terms are.
+/// Returns the shortest range that has `terms` different terms.
 fn shortest(met: &[Met], terms: usize) -> &[Met] {
     let mut counts = BTreeMap::<usize, usize>::new();
     let (mut from, mut best) = (0, met);
@@ -255,7 +255,7 @@ fn shortest(met: &[Met], terms: usize) -> &[Met] {
 }
 
 impl Term {
-    /// Returns the words among which it is, by the first and the last of them.
+    /// Returns a range of words that contains all its matches: the first and the last word.
     pub(super) fn among(&self) -> (String, String) {
         match self.manner {
             Manner::Exact => (self.word.clone(), self.word.clone()),
@@ -266,12 +266,12 @@ impl Term {
         }
     }
 
-    /// Returns all that [`Term::likeness`] may return.
+    /// Returns all values that [`Term::likeness`] can return.
     pub(super) fn likenesses(&self) -> &'static [f32] {
         if self.manner == Manner::Stem { &[1.0, OTHER_ENDING] } else { &[1.0] }
     }
 
-    /// Returns how much a word counts as this one, if it does.
+    /// Returns the weight of a word as a match of this term, if it is one.
     pub(super) fn likeness(&self, word: &str) -> Option<f32> {
         let is_alike = word.as_bytes().first() == self.word.as_bytes().first();
         match self.manner {
@@ -287,7 +287,7 @@ impl Term {
     }
 }
 
-/// Hands over the words of a text without their accents.
+/// Calls `each` for the words of a text, without accents.
 fn each_bare(text: &str, mut each: impl FnMut(&str, Range<usize>, Form)) {
     words_of(text, |word, at, form| each(bare(word).as_deref().unwrap_or(word), at, form));
 }
@@ -298,10 +298,10 @@ fn stem(word: &str) -> &str {
         return word;
     }
     let mut rest = word;
-    // Parsing, parse and parser; retries, retried and retry.
+    // For example: parsing, parse, parser; retries, retried, retry.
     for ending in ENDINGS {
         if let Some(short) = rest.strip_suffix(ending).filter(|short| short.len() >= SHORTEST) {
-            // Pass is no plural, and a number has no ending.
+            // "pass" is not a plural, and a number has no ending.
             if !(ending == "s" && short.ends_with('s'))
                 && short.ends_with(|c: char| c.is_ascii_alphabetic())
             {
@@ -312,7 +312,7 @@ fn stem(word: &str) -> &str {
     }
     let bytes = rest.as_bytes();
     match bytes {
-        // Stopped and stop.
+        // For example: stopped, stop.
         [head @ .., one, other]
             if rest.len() < word.len()
                 && one == other

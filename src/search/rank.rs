@@ -1,17 +1,17 @@
-//! Ranks: which of several texts is shown first.
+//! Ranks: the order in which matching texts are shown.
 //!
 //! ```text
-//! words     those that have all words of a query within a page, then those that have them as they were typed
-//!           what the words tell of the message by BM25, more if they are near each other
-//! voice     what was said to the agent or by it, before what a tool was called with, before what it answered
-//! stand     on the current path before what was left, undone, cut, or is on another branch
-//! recency   the newest text before those of yesterday, of a month or of a year ago, by the logarithm of the days
+//! words     first texts with all words of the query within a page, then among them those with the words exactly as typed
+//!           within those, the BM25 score of the message, higher if the words are close together
+//! voice     messages to or from the agent rank above tool calls, and those above tool results
+//! stand     the current path ranks above text that is reverted, undone, truncated or on another branch
+//! recency   newer texts rank above older ones, by the logarithm of their age in days
 //! ```
 //!
-//! Nothing comes from a clock: a text is as old as the newest of them makes it. Where a text stands costs most to find out, so
-//! that the rank is told first as if all stood on their current paths.
+//! No clock is used: ages are relative to the newest matching text. It is most expensive to find out whether a text is on the
+//! current path, so ranks are first computed as if all texts were.
 //!
-//! Invariant: ranks depend on the texts alone, not on their order.
+//! Invariant: a rank depends only on the texts, not on their order.
 
 #![expect(clippy::cast_precision_loss, reason = "what words tell is no exact number")]
 
@@ -20,32 +20,32 @@ use std::cmp::Ordering;
 use super::{index::Score, scan::Found};
 use crate::model::{Role, Timestamp};
 
-/// How much words count that stand next to each other, besides the words.
+/// The bonus for words that are close together.
 const NEAR: f32 = 1.0;
-/// Within how many words of a text all that are looked for must be to count as being there together.
+/// All words must be within this many words to count as being together.
 const PAGE: usize = 200;
-/// How much a text counts that a tool was called with, and what a tool or the agent itself said.
+/// The weights of a tool call, and of a tool result or a text of the agent program.
 const CALLED: f32 = 0.85;
 const ANSWERED: f32 = 0.7;
-/// How much a text counts that is not on the current path.
+/// The weight of a text that is not on the current path.
 const OFF_THE_PATH: f32 = 0.7;
-/// How much less a text counts whenever its days double, and how little at least.
+/// By how much the weight falls each time the age in days doubles, and its minimum.
 const OLDER: f32 = 0.02;
 const OLDEST: f32 = 0.75;
-/// How many milliseconds a day has.
+/// Milliseconds per day.
 const DAY: u64 = 86_400_000;
 
-/// In which order texts are shown.
+/// The order in which texts are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     /// The best match first.
     Relevance,
-    /// The newest session first, and in it the newest text.
+    /// The newest session first, and within it the newest text.
     #[default]
     Time,
 }
 
-/// How well a text answers a query; the greatest rank is the best.
+/// How well a text answers a query; greater is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rank {
     has_all: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// Returns the rank of a text that is on the current path, given how many words are looked for, and the time of the newest.
+    /// Returns the rank of a text on the current path, given the number of needed terms and the time of the newest text.
     pub(crate) fn of(
         found: &Found,
         score: Score,
@@ -72,19 +72,19 @@ impl Rank {
         Self { has_all, is_phrase: nearness.is_phrase, points }
     }
 
-    /// Returns the rank of the text elsewhere.
+    /// Returns the rank of the text if it is not on the current path.
     pub(crate) fn off_the_path(self) -> Self {
         Self { points: self.points * OFF_THE_PATH, ..self }
     }
 
-    /// Compares ranks: the best first.
+    /// Compares ranks so that the best comes first.
     pub(crate) fn before(self, other: Self) -> Ordering {
         let kind = |it: Self| (it.has_all, it.is_phrase);
         kind(other).cmp(&kind(self)).then(other.points.total_cmp(&self.points))
     }
 }
 
-/// Returns how much it counts who said a text.
+/// Returns the weight of a text's speaker.
 fn voice(found: &Found) -> f32 {
     match (found.role, found.tool.is_some() || found.call.is_some()) {
         (Role::User | Role::Assistant, false) => 1.0,
@@ -93,7 +93,7 @@ fn voice(found: &Found) -> f32 {
     }
 }
 
-/// Returns how much it counts how old a text is next to the newest one.
+/// Returns the weight of a text's age, relative to the newest text.
 fn recency(time: Option<Timestamp>, newest: Option<Timestamp>) -> f32 {
     let (Some(time), Some(newest)) = (time, newest) else { return OLDEST };
     let days = newest.0.abs_diff(time.0) / DAY;

@@ -1,4 +1,4 @@
-//! Scanning: the records of a session that hold what is looked for.
+//! Scanning: finds the matching records of a session.
 
 use std::{ops::Range, sync::Arc};
 
@@ -16,48 +16,48 @@ use crate::{
     wire::{Envelope, FORMATS},
 };
 
-/// What is looked for in the texts of messages.
+/// What to search for in the texts of messages.
 #[derive(Clone, Debug)]
 pub enum Sought {
     /// Each line that matches a pattern.
     Pattern(Pattern),
-    /// Of each message the text that has most of some words, and of that the line.
+    /// In each message, the text with most of the words, and the line of it with most of them.
     Words(Query),
 }
 
-/// What is looked for in the records of a session.
+/// A search in the records of a session.
 pub(crate) struct Seeker {
     sought: Sought,
     sieve: Sieve,
-    /// For sessions in which records say more than their own bytes.
+    /// The sieve for sessions in which records have texts beyond their own bytes.
     worded: Sieve,
-    /// Only what these say; anyone, if it is empty.
+    /// Only these speakers; all if empty.
     pub(crate) roles: Vec<Role>,
-    /// Only in these parts of the conversation; in any, if it is empty.
+    /// Only these parts of the conversation; all if empty.
     pub(crate) parts: Vec<Part>,
-    /// Only what was said then or later.
+    /// Only texts from this time on.
     pub(crate) since: Option<Timestamp>,
-    /// Only what was said before.
+    /// Only texts before this time.
     pub(crate) until: Option<Timestamp>,
-    /// How many lines around each match are taken along.
+    /// The number of context lines around each match.
     pub(crate) around: usize,
 }
 
-/// A text in which something was found.
+/// A text with a match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) entry: EntryNumber,
     pub(crate) time: Option<Timestamp>,
     pub(crate) role: Role,
-    /// The tool that is called or answers, if the record says it.
+    /// The tool of the call or result, if the record names it.
     pub(crate) tool: Option<String>,
     /// The id of the call.
     pub(crate) call: Option<String>,
-    /// Which text of the record it is.
+    /// The index of the text in the record.
     pub(crate) text: usize,
-    /// Of the whole text: the same text said at the same time is the same wherever it is kept.
+    /// The hash of the whole text. Equal texts with equal times count as one, wherever they are stored.
     pub(crate) sum: [u8; 32],
-    /// How the words of a query are in it.
+    /// How the words of a query occur in it.
     pub(crate) nearness: Nearness,
     pub(crate) lines: Vec<FoundLine>,
 }
@@ -70,13 +70,13 @@ pub(crate) struct FoundLine {
     pub(crate) line: String,
     /// The matches, in bytes of the line.
     pub(crate) matches: Vec<Range<usize>>,
-    /// The lines around it.
+    /// The context lines around it.
     pub(crate) before: Around,
     pub(crate) after: Around,
 }
 
 impl Seeker {
-    /// Looks for something, whoever said it and whenever.
+    /// Searches all speakers, parts and times.
     pub(crate) fn new(sought: Sought) -> Self {
         let sieve = |marks: &[&str]| match &sought {
             Sought::Pattern(pattern) => needle::sieve(pattern, marks),
@@ -115,7 +115,7 @@ impl Seeker {
         Ok(damaged)
     }
 
-    /// Looks through these entries as [`Seeker::scan`] does.
+    /// Searches these entries like [`Seeker::scan`].
     pub(crate) fn try_each(
         &self,
         store: &dyn Store,
@@ -136,7 +136,7 @@ impl Seeker {
         if moved.says_more() { &self.worded } else { &self.sieve }
     }
 
-    /// Looks through a record.
+    /// Searches one record.
     fn look(
         &self,
         moved: &Moved<'_>,
@@ -145,7 +145,7 @@ impl Seeker {
         line: &[u8],
         each: &mut dyn FnMut(Found),
     ) {
-        // To take a record apart costs more than to see that it cannot hold it.
+        // Checking with the sieve is cheaper than parsing the record.
         let passed = Some(line).filter(|line| self.sieve(moved).passes(line));
         let Some(record) = passed.and_then(Raw::object) else { return };
         let messages = moved.said(record);
@@ -153,7 +153,7 @@ impl Seeker {
             return;
         }
         let Envelope { kind, time, .. } = moved.session.format.envelope(record);
-        // A title, say, that is written again and again is one text.
+        // A record such as a title that is written again and again counts as one text.
         let time = time.or(undated.filter(|_| matches!(kind, Kind::Meta | Kind::Opaque)));
         let said = time.or(undated);
         let is_late = |since: Timestamp| said.is_none_or(|said| since <= said);
@@ -204,7 +204,7 @@ impl Seeker {
         best.into_iter().for_each(each);
     }
 
-    /// Returns a line of a text in which words of a query are.
+    /// Returns line `n` of a text, in which words of a query occur.
     fn line(&self, query: &Query, passage: &Passage<'_>, n: usize) -> Vec<FoundLine> {
         let line = lines(&passage.text).nth(n - 1).unwrap_or_default();
         let (before, after) = (Around::default(), Around::default());
@@ -212,7 +212,7 @@ impl Seeker {
         self.around(passage, vec![FoundLine { n, line, matches, before, after }])
     }
 
-    /// Returns the lines of a text that have a match.
+    /// Returns the matching lines of a text.
     fn lines(&self, pattern: &Pattern, passage: &Passage<'_>) -> Vec<FoundLine> {
         if !pattern.may_match(&passage.text) {
             return Vec::new();
@@ -231,7 +231,7 @@ impl Seeker {
         self.around(passage, found)
     }
 
-    /// Takes the lines around those that were found along.
+    /// Adds the context lines to the lines that were found.
     fn around(&self, passage: &Passage<'_>, mut found: Vec<FoundLine>) -> Vec<FoundLine> {
         if self.around > 0 && !found.is_empty() {
             let all: Arc<[String]> = lines(&passage.text).map(str::to_owned).collect();

@@ -1,16 +1,16 @@
-//! Words: what an index knows of a text, and what it can tell of a pattern.
+//! Words: the words of a text that an index stores, and the words that a pattern implies.
 //!
-//! A word is a row of letters and digits, in small letters; of a script without spaces, two signs that stand next to each other;
-//! or a sign beyond ASCII that is neither. A long row, such as a hash, is taken apart into stretches that overlap. The parts of a
-//! row that has capitals within are words too, and so is a word without its accents.
+//! A word is a sequence of letters and digits, in lower case; in a script without spaces, two adjacent characters; or any other
+//! character beyond ASCII. A long sequence, such as a hash, is split into overlapping pieces. The parts of a camel-case word are
+//! words as well, and so is a word without its accents.
 //!
 //! ```text
 //! text      the fooBar/日志文件 → Zürich        pattern   oba
-//! words     the foobar 日志 志文 文件 → zürich   looked up among the words: foobar
+//! words     the foobar 日志 志文 文件 → zürich   matches the word: foobar
 //!           besides: foo bar zurich
 //! ```
 //!
-//! Invariant: a text with a match has a word of each list that a pattern asks for.
+//! Invariant: a text with a match has at least one word for each part that the pattern implies.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -25,34 +25,34 @@ use crate::{
     store::{WEIGHTS, Weight},
 };
 
-/// How long a row of letters may be and still be one word.
+/// The maximum length of a word in characters.
 const LONG: usize = 40;
-/// How far apart stretches of a longer one begin; what is shorter is within one of them.
+/// The distance between the starts of overlapping pieces. Anything shorter than this is within one piece.
 const STEP: usize = LONG / 2;
-/// How many stretches an entry may have; what has more is found by a word of its own.
+/// The maximum number of pieces of an entry; an entry with more gets the word [`CROWDED`] instead.
 const STRETCHES: usize = 2048;
-/// The word of an entry that has too many, or of which no others can be told.
+/// The word of an entry that has too many pieces, or is damaged.
 pub(crate) const CROWDED: &str = "\u{e000}";
-/// How many parts of an alternative are looked up: so many leave little to look through, and more only take time.
+/// The maximum number of parts that are looked up per alternative. More would take time without narrowing the result much.
 const PARTS: usize = 64;
-/// How many parts a row with capitals within may have: data in base64 has more.
+/// One more than the maximum number of camel-case humps in a word; data in base64 has more.
 const HUMPS: usize = 6;
-/// How much a word tells that is there again and again, and how much less it tells in a long text: the constants of BM25.
+/// The BM25 constants: the saturation for repeated words, and the penalty for long texts.
 const AGAIN: f32 = 1.2;
 const LENGTH: f32 = 0.75;
-/// How many words a text has that is neither long nor short.
+/// The number of words of a text of average length.
 const USUAL: f32 = 150.0;
 
-/// What a character is in a word.
+/// What a character counts as in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// A letter, or a digit of ASCII.
+    /// A letter, or an ASCII digit.
     Letter,
-    /// A sign of a script without spaces.
+    /// A character of a script without spaces.
     Unspaced,
-    /// Another sign beyond ASCII.
+    /// Another character beyond ASCII.
     Sign,
-    /// What parts words.
+    /// A separator.
     None,
 }
 
@@ -69,14 +69,14 @@ fn sort(c: char) -> Sort {
         | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}' => Sort::Unspaced,
-        // Only what a regular expression takes for part of a word, so that what ends one there ends one here.
+        // The same letters that regular expressions count as part of a word, so that word boundaries agree.
         c if c.is_alphabetic() || is_combining_mark(c) => Sort::Letter,
         c if c.is_control() || c == '\u{e000}' => Sort::None,
         _ => Sort::Sign,
     }
 }
 
-/// Returns the letter by which all that differ from it in case only are known.
+/// Returns one character for all that differ only in case.
 fn plain(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
@@ -110,18 +110,18 @@ pub(super) fn bare(word: &str) -> Option<String> {
     (bare != word).then_some(bare)
 }
 
-/// A word of a text.
+/// The form of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As it stands.
+    /// The whole word.
     Whole,
-    /// Part of a longer row of letters.
+    /// A piece of a longer sequence.
     Stretch,
-    /// Part of the word before.
+    /// A part of the previous word.
     Besides,
 }
 
-/// Hands over the words of a text, and where each is.
+/// Calls `each` with each word of a text and its range.
 pub(super) fn words_of(text: &str, mut each: impl FnMut(&str, Range<usize>, Form)) {
     let mut row = Row::default();
     let mut at = 0;
@@ -156,19 +156,19 @@ pub(super) fn words_of(text: &str, mut each: impl FnMut(&str, Range<usize>, Form
     }
 }
 
-/// Characters of one sort that follow each other.
+/// Consecutive characters of one sort.
 #[derive(Default)]
 struct Row {
-    /// Where it begins in the text.
+    /// Its offset in the text.
     from: usize,
     text: String,
-    /// Where each character is, in the text and in this one, if some are beyond ASCII.
+    /// The offsets of each character, in the text and in this row, if some are beyond ASCII.
     places: Vec<(usize, usize)>,
-    /// How many characters it has.
+    /// Its length in characters.
     length: usize,
-    /// Which characters begin a part: a capital behind a small letter, and the last of several.
+    /// The characters that start a camel-case part: a capital after a lower-case letter, and the last of several capitals.
     humps: Vec<usize>,
-    /// Whether the last characters are capitals.
+    /// Whether the last two characters are capitals.
     capitals: (bool, bool),
 }
 
@@ -192,7 +192,7 @@ impl Row {
         self.length += 1;
     }
 
-    /// Hands over the words of the row, which ends at a place in the text.
+    /// Calls `each` with the words of the row, which ends at offset `end`.
     fn end(&self, sort: Sort, end: usize, each: &mut impl FnMut(&str, Range<usize>, Form)) {
         if self.length == 0 {
             return;
@@ -231,7 +231,7 @@ impl Row {
 /// The words of an entry, each with its weight.
 pub(crate) type Words = Vec<(String, Weight)>;
 
-/// The words of an entry, and how often each is there.
+/// The words of an entry, and how often each occurs.
 #[derive(Default)]
 pub(crate) struct Gathered {
     words: Lookup<String, u32>,
@@ -273,7 +273,7 @@ impl Gathered {
     pub(crate) fn weighed(self) -> Words {
         let length = self.count as f32 / USUAL;
         let often = AGAIN * (1.0 - LENGTH + LENGTH * length);
-        // The square root keeps what tells little apart.
+        // The square root preserves the differences between small values.
         let weight = |times: u32| {
             let share = times as f32 / (times as f32 + often);
             (share.sqrt() * f32::from(WEIGHTS)).round().clamp(1.0, f32::from(WEIGHTS)) as Weight
@@ -282,22 +282,22 @@ impl Gathered {
     }
 }
 
-/// Returns how much a weight counts, from 0 to 1.
+/// Returns the score of a weight, from 0 to 1.
 pub(super) fn share(weight: Weight) -> f32 {
     (f32::from(weight) / f32::from(WEIGHTS)).powi(2)
 }
 
-/// A part of a pattern, as it may stand in a word.
+/// A part of a pattern, as it may occur in a word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Part {
     text: String,
-    /// Whether the word begins with it, and whether it ends so.
+    /// Whether it must be at the start of a word, and at its end.
     begins: bool,
     ends: bool,
 }
 
 impl Part {
-    /// Returns the words among which it is, by the first and the last of them.
+    /// Returns a range of words that contains all its matches: the first and the last word.
     pub(crate) fn among(&self) -> (String, String) {
         match (self.begins, self.ends) {
             (true, true) => (self.text.clone(), self.text.clone()),
@@ -306,7 +306,7 @@ impl Part {
         }
     }
 
-    /// Returns which of these words, each between line ends, it may be part of, by their places.
+    /// Returns the indexes of the words that contain it. `words` has a line feed before and after each word.
     pub(crate) fn chosen(&self, words: &str) -> Vec<usize> {
         let Self { text, begins, ends } = self;
         let (before, behind) = (if *begins { "\n" } else { "" }, if *ends { "\n" } else { "" });
@@ -326,13 +326,13 @@ impl Part {
     }
 }
 
-/// Returns the parts of words that a text with a match of each alternative has; nothing if there is one without any.
+/// Returns, for each alternative of a pattern, the parts that a matching text contains; none if an alternative has no parts.
 pub(crate) fn parts(pattern: &Pattern) -> Option<Vec<Vec<Part>>> {
     let alternatives = alternatives(pattern);
     let parts = alternatives.iter().map(|runs| {
         let is_word = pattern.is_of_words();
         let mut parts: Vec<Part> = runs.iter().flat_map(|run| parts_of(run, is_word)).collect();
-        // The longest tell most.
+        // The longest are the most selective.
         parts.sort_by_cached_key(|part| (Reverse(part.text.len()), part.clone()));
         parts.dedup();
         parts.truncate(PARTS);
@@ -341,9 +341,9 @@ pub(crate) fn parts(pattern: &Pattern) -> Option<Vec<Vec<Part>>> {
     parts.collect()
 }
 
-/// Returns the parts of a run; what is around it is not known, unless it is of whole words.
+/// Returns the parts of a run. Its surroundings are unknown, unless it consists of whole words.
 fn parts_of(run: &Run, is_word: bool) -> Vec<Part> {
-    // A place at which several letters may stand parts words, unless they differ in case only.
+    // A position with several possible letters splits the run, unless they differ only in case.
     let place = |chars: &Vec<char>| {
         let mut plain = chars.iter().map(|c| plain(*c));
         let first = plain.next()?;
@@ -358,7 +358,7 @@ fn parts_of(run: &Run, is_word: bool) -> Vec<Part> {
         from = end;
         let text: Vec<char> =
             places.get(start..end).unwrap_or_default().iter().flatten().copied().collect();
-        // A place of which nothing is known may hold a letter too.
+        // An unknown position may be a letter too.
         let is_end = |next: Option<&Option<Sort>>| match next {
             Some(known) => known.is_some(),
             None => is_word,
