@@ -1,4 +1,4 @@
-//! Covering all that a line says.
+//! Covering the whole content of a line.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::json::{Frame, Kind, Owner, Raw, owners};
 
-/// Returns a line with all that it says covered: whatever its frame does not name, keys and numbers too, and without a frame all of
-/// it, but for as many bytes at the beginning and the end of a text as `own` returns, which tell what it is. What is no object, but
-/// for white space around it, is covered whole.
+/// Returns a line with its whole content covered: everything that the frame does not name, including keys and numbers; without a
+/// frame, everything. `own` returns how many bytes at the start and at the end of a text show what it is and stay uncovered. A
+/// line that is not a JSON object, apart from white space around it, is covered completely.
 pub(crate) fn cover_all(
     line: &[u8],
     frame: Option<&Frame>,
@@ -28,12 +28,12 @@ pub(crate) fn cover_all(
             fill_number(&mut covered, &whole, range);
             continue;
         }
-        // Between the quotation marks.
+        // Inside the quotes.
         let inner = range.start + 1..range.end.saturating_sub(1);
         let from = inner.clone().map(|at| at..at + 1).collect();
         let bytes = line.get(inner.clone()).unwrap_or_default().to_vec();
         let text = Text { bytes, from: Some(from) }.unescaped();
-        // What is an object or a list stays one, such as the arguments of a call.
+        // A string that contains an object or a list, such as the arguments of a call, still does afterwards.
         let within = Raw::value(text.bytes.trim_ascii());
         let within = within.filter(|within| matches!(within.kind(), Kind::Object | Kind::Array));
         let Some(within) = within else {
@@ -55,7 +55,7 @@ pub(crate) fn cover_all(
     covered
 }
 
-/// Returns a line with those of the strings covered that somebody said and that are one of these texts, but for space around them.
+/// Returns a line with those content strings covered that are in `texts`, ignoring white space around them.
 pub(crate) fn cover_texts(line: &[u8], frame: &Frame, texts: &BTreeSet<String>) -> Vec<u8> {
     let mut covered = line.to_vec();
     for value in Raw::object(line).into_iter().flat_map(|record| said(record, Some(frame))) {
@@ -69,13 +69,14 @@ pub(crate) fn cover_texts(line: &[u8], frame: &Frame, texts: &BTreeSet<String>) 
     covered
 }
 
-/// Returns the keys, the strings and the numbers of a record that somebody said.
+/// Returns the keys, strings and numbers of a record that are content.
 pub(crate) fn said<'a>(record: Raw<'a>, frame: Option<&Frame>) -> impl Iterator<Item = Raw<'a>> {
     let owners = owners(record, frame).into_iter();
     owners.filter_map(|(owner, value)| (owner == Owner::Said).then_some(value))
 }
 
-/// Writes over the digits of a number of a text, which stays one; of a digit that is escaped by its number, over the last one of that.
+/// Overwrites the digits of a number, which stays a number. If a digit is written as a `\u` escape, overwrites the last hex digit
+/// of it.
 fn fill_number(covered: &mut [u8], text: &Text, number: Range<usize>) {
     for at in number.filter(|at| text.bytes.get(*at).is_some_and(u8::is_ascii_digit)) {
         let digit = text.raw(at..at + 1);

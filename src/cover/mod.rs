@@ -1,12 +1,12 @@
-//! Covering: what is to go of a line is written over, with as many bytes as before, however it is spelt there.
+//! Covering: overwrites parts of a line with the same number of bytes, however those parts are spelt.
 //!
 //! ```text
 //! literal        the token is hunter2!
 //! escaped        "the token is hunter2\u0021"           JSON in JSON in JSON: up to three levels
-//! in base64      aHVudGVyMiE=                          wherever it begins in what was encoded
+//! in base64      aHVudGVyMiE=                          at any offset in the encoded data
 //! ```
 //!
-//! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.
+//! Invariant: a covered line has the same length, is still an object if it was one, and its strings are at the same offsets.
 
 mod all;
 mod place;

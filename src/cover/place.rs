@@ -1,39 +1,39 @@
-//! Where something is in a line, however it is spelt there, and what is written over it.
+//! Where something is in a line, however it is spelt, and what overwrites it.
 
 use std::ops::Range;
 
 use super::all::said;
 use crate::json::{Frame, Kind, Owner, Raw, owners};
 
-/// How many levels of JSON escapes are searched: JSON in JSON in a record's string.
+/// The maximum nesting of JSON escapes to search: JSON in JSON in a string of a record.
 pub(crate) const LEVELS: usize = 3;
-/// What replaces what was taken out, where it fits in.
+/// Replaces what was removed, if there is room.
 const MARK: &str = "[redacted]";
 
-/// A place in a line where a secret is.
+/// The place of a secret in a line.
 pub(super) struct Place {
     pub(super) range: Range<usize>,
     pub(super) filling: Filling,
-    /// Which of the secrets that are looked for together.
+    /// The index of the secret among those searched together.
     pub(super) of: usize,
-    /// Of a short secret, the frame in which it would stand by chance.
+    /// For a short secret, the frame of the record; in the identifying fields, a match would be a coincidence.
     pub(super) frame: Option<&'static Frame>,
 }
 
-/// What is written over a secret.
+/// What overwrites a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Filling {
-    /// A mark, and asterisks.
+    /// A mark, followed by asterisks.
     Mark,
-    /// What is base64 as well.
+    /// Valid base64.
     Code,
-    /// What is a number as well: its sign, its point and its exponent stay.
+    /// A valid number: sign, point and exponent stay.
     Number,
 }
 
 impl Place {
-    /// Returns whether it is in one of an object's strings, or is a part of a number: anything else is what the object is
-    /// made of, and only looks like it.
+    /// Returns true if it is in one of an object's strings, or is part of a number. Everything else belongs to the structure of
+    /// the object and only looks like the secret.
     pub(super) fn fits(&mut self, line: &[u8], strings: &[Range<usize>]) -> bool {
         if self.is_within(strings) {
             return true;
@@ -47,24 +47,24 @@ impl Place {
         is_number
     }
 
-    /// Returns by what places are in order.
+    /// Returns the sort key of places.
     pub(super) fn order(&self) -> (usize, Filling, usize) {
         (self.range.start, self.filling, self.range.end)
     }
 
-    /// Returns the first of these stretches, which are in order, that does not end before it does.
+    /// Returns the first of these sorted ranges that does not end before this place does.
     fn next<'s>(&self, stretches: &'s [Range<usize>]) -> Option<&'s Range<usize>> {
         stretches.get(stretches.partition_point(|one| one.end < self.range.end))
     }
 
-    /// Returns whether it is in one of these stretches, which are in order.
+    /// Returns true if it is inside one of these sorted ranges.
     pub(super) fn is_within(&self, stretches: &[Range<usize>]) -> bool {
         let next = self.next(stretches);
         next.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end)
     }
 }
 
-/// Returns the stretches of an object that tell nothing of what it is, in order; of any other line nothing.
+/// Returns the ranges of an object outside its identifying fields, in order; none for any other line.
 pub(super) fn untelling(line: &[u8], frame: &Frame) -> Option<Vec<Range<usize>>> {
     let owners = owners(Raw::object(line)?, Some(frame)).into_iter();
     let telling = owners.filter(|(owner, _)| *owner == Owner::Telling);
@@ -74,7 +74,7 @@ pub(super) fn untelling(line: &[u8], frame: &Frame) -> Option<Vec<Range<usize>>>
     Some(telling.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
 }
 
-/// Returns a line with these places written over, which are in order, if that changes it. Those that overlap are one.
+/// Returns a line with these sorted places overwritten, merging those that overlap; none if nothing changes.
 pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
     if places.is_empty() {
         return None;
@@ -93,14 +93,14 @@ pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
     (covered != line).then_some(covered)
 }
 
-/// Returns the strings of a line that is a record, between their quotes, in order.
+/// Returns the strings of a record's line, without their quotes, in order.
 pub(super) fn strings(line: &[u8], record: Raw<'_>) -> Vec<Range<usize>> {
     let strings = said(record, None).filter(|value| value.kind() == Kind::String);
     let spans = strings.filter_map(|value| value.span_in(line));
     spans.map(|span| span.start + 1..span.end.saturating_sub(1)).collect()
 }
 
-/// Writes over bytes.
+/// Overwrites bytes.
 pub(super) fn fill(bytes: &mut [u8], filling: Filling) {
     match filling {
         Filling::Mark => bytes.fill(b'*'),

@@ -1,4 +1,4 @@
-//! A secret: all that it may look like where it is in a line.
+//! A secret: all the spellings that it may have in a line.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -8,41 +8,41 @@ use super::{
 };
 use crate::json::Frame;
 
-/// How few bytes a secret may have: what is shorter is found everywhere.
+/// The minimum length of a secret in bytes. Shorter ones would be found everywhere.
 pub(crate) const SHORTEST: usize = 4;
-/// How few bytes one may have that is found as a part of a word too: a shorter one would stand in hashes and numbers by chance.
+/// The minimum length of a secret that may be part of a word. Shorter ones would occur in hashes and numbers by chance.
 const LONG: usize = 8;
-/// How few characters of base64 tell something.
+/// The minimum number of base64 characters that are distinctive.
 const TELLING: usize = 6;
 
-/// One way to write a secret.
+/// One spelling of a secret.
 #[derive(Clone, Debug)]
 pub(super) struct Spelling {
     pub(super) bytes: Vec<u8>,
     pub(super) filling: Filling,
-    /// How many characters before these are partly its own. In base64 the next one is, too.
+    /// How many characters before these also contain bits of it. In base64 the next character does too.
     before: usize,
-    /// Of a short one, the frame of the records: in what tells what these are, such as ids and times, it would stand by chance.
+    /// For a short secret, the frame of the records: in the identifying fields, such as ids and times, it would occur by chance.
     frame: Option<&'static Frame>,
 }
 
-/// Something that is to be found wherever it is.
+/// Something to find, in all its spellings.
 #[derive(Clone)]
 pub(crate) struct Secret {
     pub(super) spellings: Vec<Spelling>,
-    /// The longest part of it that JSON escapes by numbers alone: `\u0068`.
+    /// Its longest part that JSON can only escape numerically, such as `\u0068`.
     pub(super) sure: Vec<u8>,
 }
 
 impl Secret {
-    /// Takes a secret, unless it is too short to be told from anything else. A short one is a whole word, and does not stand in
-    /// what tells what a record of this frame is.
+    /// Creates a secret; none if it is too short to be distinctive. A short secret must be a whole word, and does not count in
+    /// the identifying fields of records with this frame.
     pub(crate) fn new(secret: &str, frame: &'static Frame) -> Option<Self> {
         if secret.len() < SHORTEST {
             return None;
         }
         let frame = (secret.len() < LONG).then_some(frame);
-        // Files end lines differently.
+        // Files have different line endings.
         let unix = secret.replace("\r\n", "\n");
         let plain = BTreeSet::from([secret.to_owned(), unix.replace('\n', "\r\n"), unix]);
         let encoded = |before: usize| plain.iter().flat_map(move |text| encoded(text, before));
@@ -63,13 +63,13 @@ impl Secret {
 }
 
 impl Spelling {
-    /// Returns whether a text ends with the beginning of it, and not with all of it.
+    /// Returns true if a text ends with a proper prefix of it.
     pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
         let mut cuts = (SHORTEST..self.bytes.len()).filter_map(|length| self.bytes.get(..length));
         cuts.any(|cut| text.ends_with(cut))
     }
 
-    /// Returns the place in the line if it begins there in a text.
+    /// Returns its place in the line if it starts at `start` in a text.
     pub(super) fn place(&self, of: usize, start: usize, text: &Text) -> Option<Place> {
         let Self { bytes, filling, before, frame } = self;
         let is_code = *filling == Filling::Code;
@@ -87,15 +87,15 @@ impl Spelling {
     }
 }
 
-/// Returns true if JSON escapes a byte only by its number.
+/// Returns true if JSON can only escape a byte numerically.
 fn is_kept(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
-/// How many bytes of a control sequence of a terminal stand before its last one, at most.
+/// The maximum length of a terminal control sequence, without its last byte.
 const CONTROL: usize = 32;
 
-/// Returns whether a text ends with a control sequence of a terminal, such as one that begins a colour.
+/// Returns true if a text ends with a terminal control sequence, such as one that starts a colour.
 fn ends_control(text: &[u8]) -> bool {
     let Some((b'@'..=b'~', before)) = text.split_last() else { return false };
     let is_inner = |byte: &&u8| matches!(byte, b' '..=b'?');
@@ -104,7 +104,7 @@ fn ends_control(text: &[u8]) -> bool {
     begins.ends_with(b"\x1b[") || begins.ends_with("\u{9b}".as_bytes())
 }
 
-/// Returns whether bytes are a word of their own. A control sequence before them, which is not shown, does not belong to it.
+/// Returns true if bytes are a whole word. A control sequence right before them is invisible and does not belong to the word.
 fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     let is_part = |at: Option<usize>| {
         let byte = at.and_then(|at| text.get(at));
@@ -116,11 +116,11 @@ fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     is_free && !goes_on(range.end.checked_sub(1), Some(range.end))
 }
 
-/// Returns what is sure to stand in the base64 of a text that comes after `before` other bytes, for both alphabets, and how many
-/// characters before that are partly its own.
+/// Returns the characters that the base64 of a text must contain if the text follows `before` other bytes, for both alphabets,
+/// and how many characters before them also contain bits of it.
 fn encoded(text: &str, before: usize) -> impl Iterator<Item = (usize, Vec<u8>)> + use<> {
     let all: Vec<u8> = std::iter::repeat_n(0, before).chain(text.bytes()).collect();
-    // The first character that no byte before it is part of, and those whose bits are all here.
+    // From the first character without bits of earlier bytes, to the last whose bits are all here.
     let (from, to) = ((before * 8).div_ceil(6), all.len() * 8 / 6);
     let code = move |alphabet: &[u8; 64]| -> Vec<u8> {
         let sextet = |n: usize| {

@@ -1,7 +1,6 @@
-//! Many secrets that are looked for together: a text is read once for all of them, and each of them is only compared where a part
-//! of it is.
+//! Many secrets, searched together: a text is read once for all of them, and each one is only compared where a part of it occurs.
 //!
-//! Invariant: where several of them overlap, nothing of any of them is left.
+//! Invariant: if several secrets overlap, no part of any of them remains.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -15,20 +14,20 @@ use super::{
     text::Text,
 };
 
-/// How an escape of any character by its number begins.
+/// The beginning of a numeric escape of an ASCII character.
 const ESCAPED: &[u8] = b"\\u00";
-/// How often what replaces some is looked through for others.
+/// How often a covered line is searched again.
 const ROUNDS: usize = 4;
-/// How many bytes of a spelling a text is searched for at first: the machine that searches is as large as all of these.
+/// How many bytes of a spelling the automaton matches. Its size is proportional to the sum of these.
 const NEEDLE: usize = 64;
 
 /// Secrets that are covered together.
 pub(crate) struct Secrets {
-    /// The spellings, each with the number of its secret.
+    /// The spellings, each with the index of its secret.
     spellings: Vec<(usize, Spelling)>,
-    /// Finds how each of them begins.
+    /// Finds the beginnings of the spellings.
     beginnings: AhoCorasick,
-    /// Finds escapes, and what each line that has any of them has some of; nothing if any line may have one.
+    /// Finds bytes of which every line with a secret contains some, escapes included; none if any line may contain a secret.
     needles: Option<AhoCorasick>,
 }
 
@@ -57,33 +56,33 @@ impl Secrets {
         self.spellings.is_empty()
     }
 
-    /// Returns what finds bytes of which each line that has any of them has some; nothing if any line may have one.
+    /// Returns the automaton for bytes of which every line with a secret contains some; none if any line may contain a secret.
     pub(crate) fn needles(&self) -> Option<&AhoCorasick> {
         self.needles.as_ref()
     }
 
-    /// Returns whether any of them is in a line.
+    /// Returns true if a line contains any of them.
     pub(crate) fn is_in(&self, line: &[u8]) -> bool {
         !self.places(line).is_empty()
     }
 
-    /// Returns true if any of them is in a text of several lines, of which some may be records.
+    /// Returns true if a text of several lines, which may be records, contains any of them.
     pub(crate) fn are_in_lines(&self, text: &[u8]) -> bool {
         if self.needles().is_some_and(|needles| !needles.is_match(text)) {
             return false;
         }
         let places = self.places(text);
-        // A short one counts only where a record says it.
+        // A short secret only counts in the content of a record.
         places.iter().any(|place| place.frame.is_none())
             || !places.is_empty() && text.split(|byte| *byte == b'\n').any(|line| self.is_in(line))
     }
 
-    /// Returns whether bytes that end too early end within any of them.
+    /// Returns true if truncated bytes end inside any of them.
     pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
         Text::readings(bytes).any(|text| self.begin_at_end(&text.bytes))
     }
 
-    /// Returns whether a text ends with the beginning of any of them, or with a part of an escape behind that.
+    /// Returns true if a text ends with a prefix of any of them, possibly followed by part of an escape.
     fn begin_at_end(&self, text: &[u8]) -> bool {
         let last = text.len().saturating_sub(ESCAPED.len() + 1);
         let escape = text.iter().skip(last).position(|byte| *byte == b'\\');
@@ -92,12 +91,12 @@ impl Secrets {
         self.spellings.iter().any(|(_, spelling)| begins(spelling))
     }
 
-    /// Returns a line with all of them covered, if any is there, and which do.
+    /// Returns a line with all of them covered, if it contains any, and the indexes of those found.
     pub(crate) fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, BTreeSet<usize>) {
         self.cover_where(line, &|_| true)
     }
 
-    /// Returns a record with all of them covered, except in the fields that tell which record it is.
+    /// Returns a record with all of them covered, except in its identifying fields.
     pub(crate) fn cover_said(&self, line: &[u8], frame: &Frame) -> Option<Vec<u8>> {
         let said = place::untelling(line, frame)?;
         self.cover_where(line, &|place| place.is_within(&said)).0
@@ -109,7 +108,7 @@ impl Secrets {
         is_meant: &dyn Fn(&Place) -> bool,
     ) -> (Option<Vec<u8>>, BTreeSet<usize>) {
         let (mut covered, mut found): (Option<Vec<u8>>, _) = (None, BTreeSet::new());
-        // What replaces one may be a part of another.
+        // The replacement of one may be part of another.
         for _ in 0..ROUNDS {
             let now = covered.as_deref().unwrap_or(line);
             let mut places = self.places(now);
@@ -122,12 +121,12 @@ impl Secrets {
         (covered, found)
     }
 
-    /// Returns the stretches of a text in which any of them stand, in order, each with the number of the one that does.
+    /// Returns the ranges of all of them in a text, in order, each with the index of the secret.
     pub(crate) fn ranges(&self, text: &[u8]) -> Vec<(Range<usize>, usize)> {
         self.places(text).into_iter().map(|place| (place.range, place.of)).collect()
     }
 
-    /// Returns where any of them stand in a line, in order: in its bytes, in these as they read without escapes, and so on.
+    /// Returns the places of all of them in a line, in order: in its bytes, in the bytes with escapes resolved, and so on.
     fn places(&self, line: &[u8]) -> Vec<Place> {
         let mut found = Vec::new();
         for text in Text::readings(line) {

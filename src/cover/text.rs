@@ -1,18 +1,18 @@
-//! A text in a line, and the texts that are escaped within it.
+//! A text in a line, and the texts escaped in it.
 
 use std::{iter, ops::Range};
 
 use super::LEVELS;
 
-/// A text that was read otherwise than it is there, and where each of its bytes comes from.
+/// A text with escapes resolved, and the origin of each of its bytes.
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
-    /// Of each byte the stretch of the line; none where they are the same.
+    /// For each byte, its range in the line; none if the text is the line itself.
     pub(super) from: Option<Vec<Range<usize>>>,
 }
 
 impl Text {
-    /// Returns a line as it is, as it reads without escapes, and so on, as long as it has any.
+    /// Returns a line as it is, with escapes resolved, and so on, as long as it has any.
     pub(super) fn readings(line: &[u8]) -> impl Iterator<Item = Self> + use<> {
         let first = Self { bytes: line.to_vec(), from: None };
         let next = |text: &Self| {
@@ -23,14 +23,14 @@ impl Text {
         iter::successors(Some(first), next).take(LEVELS + 1)
     }
 
-    /// Returns the stretch of the line from which bytes come.
+    /// Returns the range of the line that bytes come from.
     pub(super) fn raw(&self, range: Range<usize>) -> Range<usize> {
         let Some(from) = &self.from else { return range };
         let of = from.get(range).unwrap_or_default();
         of.first().zip(of.last()).map_or(0..0, |(first, last)| first.start..last.end)
     }
 
-    /// Reads all of it as if it stood in a JSON string; what is no escape stays as it is.
+    /// Resolves all escapes, as if the text were in a JSON string. Everything else is unchanged.
     pub(super) fn unescaped(&self) -> Self {
         let (mut bytes, mut from) = (Vec::with_capacity(self.bytes.len()), Vec::new());
         let mut at = 0;
@@ -55,7 +55,7 @@ impl Text {
     }
 }
 
-/// Reads bytes as if they stood in a JSON string; what is no escape stays as it is.
+/// Resolves all escapes, as if the bytes were in a JSON string. Everything else is unchanged.
 pub(crate) fn unescaped(bytes: &[u8]) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -72,7 +72,8 @@ pub(crate) fn unescaped(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns the character of an escape, given what follows its backslash, and the length of all; without one, nothing.
+/// Returns the character of an escape and the length of the escape, given the bytes after the backslash; no character if they are
+/// not an escape.
 fn escape(rest: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| {
         let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;

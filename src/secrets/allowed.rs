@@ -1,21 +1,21 @@
-//! Allowing: what the user says is no secret, although a rule finds it.
+//! Allowlists: what the user declares not to be a secret although a rule finds it.
 
 use regex_automata::meta::Regex;
 
 use super::{find::Found, rule::regex, rules::Rules};
 use crate::model::EntryId;
 
-/// How many digits of an entry's id must be written at least.
+/// The minimum number of digits of an entry's id.
 const DIGITS: usize = 8;
 
-/// What is no secret although a rule finds it.
+/// What is not a secret although a rule finds it.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
-    /// Rules that find nothing.
+    /// Rules that are disabled.
     rules: Vec<String>,
-    /// What fits one of these as a whole.
+    /// Values that match one of these completely are allowed.
     values: Vec<Regex>,
-    /// Entries in which nothing is found, or how their ids begin.
+    /// Entries in which nothing is found, by id or prefix of it.
     entries: Vec<String>,
 }
 
@@ -23,13 +23,13 @@ pub struct Allowed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unallowed {
-    /// There is no rule of that name.
+    /// No rule has this name.
     #[error("there is no rule {0}")]
     Rule(String),
-    /// It is no regular expression.
+    /// It is not a valid regular expression.
     #[error("invalid regular expression: {0}")]
     Value(String),
-    /// It is not how an entry's id begins.
+    /// It is not a prefix of an entry's id.
     #[error(
         "{0} is not the beginning of an entry's id, which needs at least {DIGITS} digits from 0 to f"
     )]
@@ -37,7 +37,7 @@ pub enum Unallowed {
 }
 
 impl Allowed {
-    /// Allows what certain rules find, what fits an expression as a whole, and what is in certain entries.
+    /// Allows everything that certain rules find, values that match an expression completely, and everything in certain entries.
     pub fn new(rules: &[String], values: &[String], entries: &[String]) -> Result<Self, Unallowed> {
         if let Some(rule) =
             rules.iter().find(|rule| !Rules::get().names().any(|name| name == *rule))
@@ -57,13 +57,13 @@ impl Allowed {
         Ok(Self { rules: rules.to_vec(), values, entries: entries.to_vec() })
     }
 
-    /// Returns whether a find is allowed, wherever it is.
+    /// Returns true if a find is allowed, wherever it is.
     pub(crate) fn has(&self, rules: &Rules, found: &Found) -> bool {
         self.rules.iter().any(|rule| rule == rules.name(found.rule))
             || self.values.iter().any(|value| value.is_match(found.secret.as_bytes()))
     }
 
-    /// Returns whether nothing is found in an entry.
+    /// Returns true if nothing is to be found in an entry.
     pub(crate) fn has_entry(&self, id: EntryId) -> bool {
         !self.entries.is_empty() && {
             let id = id.to_string();

@@ -1,4 +1,4 @@
-//! Finding: the secrets in a text, wherever they stand in it and however they are escaped there.
+//! Finding: the secrets in a text, wherever they are and however they are escaped.
 
 use std::{
     collections::BTreeSet,
@@ -14,21 +14,21 @@ use crate::{
     json::Raw,
 };
 
-/// How much of what comes before a keyword is looked at: the rest of a name.
+/// How many bytes before a keyword are examined: the rest of a name.
 const BEFORE: usize = 64;
-/// How much is looked at behind a keyword first; where a match goes on, more.
+/// How many bytes from a keyword on are examined at first; more if a match continues.
 const BEHIND: usize = 512;
-/// How near to where a window is cut a match is not sure to be whole: an escape may be cut, or the end of a private key.
+/// A match that ends this close to the end of a window may be incomplete: an escape or the end of a private key may be cut off.
 const UNSURE: usize = 160;
-/// How much at most.
+/// The maximum size of a window.
 const MOST: usize = 64 << 10;
 
 /// A secret that a rule found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Found {
-    /// The number of the rule.
+    /// The index of the rule.
     pub(crate) rule: usize,
-    /// The secret, as it was meant.
+    /// The secret, unescaped.
     pub(crate) secret: String,
 }
 
@@ -66,7 +66,7 @@ impl Rules {
         self.settle(found)
     }
 
-    /// Returns where the first keyword is by which anything is found in bytes, which may be a part of a record.
+    /// Returns the first keyword that leads to a find. The bytes may be part of a record.
     pub(crate) fn first(&self, bytes: &[u8]) -> Option<Range<usize>> {
         let mut first = None;
         let _ = self.each(bytes, Kind::Other, &mut |_, _, keyword| {
@@ -87,7 +87,7 @@ impl Rules {
         ControlFlow::Continue(())
     }
 
-    /// Tries a rule where one of its keywords is.
+    /// Tries a rule at one of its keywords.
     fn try_rule(
         &self,
         n: usize,
@@ -110,7 +110,7 @@ impl Rules {
             let from = keyword.start.saturating_sub(before);
             let mut to = keyword.start.saturating_add(behind).min(bytes.len());
             let mut is_cut = (from > 0, to < bytes.len());
-            // A long match holds its keyword once, so that it ends where the keyword comes again.
+            // A long match contains its keyword once, so it ends before the next occurrence.
             let again = rest.get(..to.saturating_sub(keyword.end)).filter(|_| rule.long);
             let again = again.and_then(|rest| memmem::find(rest, bytes.get(keyword.clone())?));
             if let Some(again) = again {
@@ -127,7 +127,7 @@ impl Rules {
                 while let Some(found) = rule.find(text, from, at) {
                     from = found.end.max(found.start + 1);
                     let goes_on = window.is_cut.1 && found.end + UNSURE >= text.len();
-                    // One that begins behind the keyword is near it or is none.
+                    // A match that starts after the keyword either is near it or does not count.
                     is_short |= goes_on && found.start <= at;
                     let is_cut = goes_on || window.is_cut.0 && found.start == 0;
                     if !is_cut && self.holds(rule, &found) {
@@ -143,7 +143,7 @@ impl Rules {
         }
     }
 
-    /// Leaves of secrets that are one, or lie within each other, the one that tells most.
+    /// Of secrets that are equal or contain each other, keeps the most specific one.
     fn settle(&self, mut found: Vec<Found>) -> Vec<Found> {
         let is_weak = |one: &Found| self.all.get(one.rule).is_some_and(|rule| rule.weak);
         found.sort_by_key(|one| (is_weak(one), one.rule));
@@ -169,11 +169,11 @@ impl Rules {
     }
 }
 
-/// Returns of each find those that stand in it, as it is or without its escapes, and those in which it is so.
+/// Returns, for each find, those that contain it or that it contains, possibly escaped.
 fn related(found: &[Found]) -> Vec<BTreeSet<usize>> {
     let mut related = vec![BTreeSet::new(); found.len()];
     let mut builder = AhoCorasick::builder();
-    // It is read once: to build it costs more than to run it.
+    // The text is short: building a faster automaton would cost more than running this one.
     let builder = builder.kind(Some(AhoCorasickKind::NoncontiguousNFA));
     let Ok(all) = builder.build(found.iter().map(|one| &one.secret)) else {
         return vec![(0..found.len()).collect(); found.len()];
@@ -190,8 +190,8 @@ fn related(found: &[Found]) -> Vec<BTreeSet<usize>> {
     related
 }
 
-/// Returns whether a secret gives way to another one that is within it, or within which it is: the one that is escaped, the
-/// one that has a name before it or an escape behind it, and else the shorter one. Nothing if neither does.
+/// Returns true if the secret `one` gives way to `other`, where one of them contains the other. The escaped one gives way, then
+/// the one with a name before it or an escape after it, then the shorter one. Returns none if neither contains the other.
 fn gives_way(one: &str, other: &str) -> Option<bool> {
     if one == other || is_spelling(other, one) {
         return Some(false);
@@ -213,12 +213,12 @@ fn gives_way(one: &str, other: &str) -> Option<bool> {
     other.contains(one).then(|| !is_worse(other, one))
 }
 
-/// Returns whether a text is another one, escaped.
+/// Returns true if `text` is `of` with escapes.
 fn is_spelling(text: &str, of: &str) -> bool {
     readings(text.as_bytes()).skip(1).any(|reading| reading == of.as_bytes())
 }
 
-/// Returns a text as it is, without its escapes, without those that are in it then, and so on.
+/// Returns a text as it is, then with its escapes resolved, then with those in the result resolved, and so on.
 fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let next = |text: &Vec<u8>| Some(unescaped(text)).filter(|next| next.len() < text.len());
     std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1)
@@ -228,12 +228,12 @@ fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 struct Window<'b> {
     before: &'b [u8],
     behind: &'b [u8],
-    /// Whether there are more before, and behind.
+    /// Whether there is more text before it, and after it.
     is_cut: (bool, bool),
 }
 
 impl Window<'_> {
-    /// Hands over each text that may be meant, with the place of the keyword: the bytes as they are, without escapes, and so on.
+    /// Calls `each` with every reading of the bytes and the offset of the keyword: as they are, with escapes resolved, and so on.
     fn each_reading(
         &self,
         kind: Kind,
@@ -242,7 +242,7 @@ impl Window<'_> {
         let (mut before, mut behind) = (self.before.to_vec(), self.behind.to_vec());
         for level in 0..=LEVELS {
             let next = (unescaped(&before), unescaped(&behind));
-            // Without an escape it stays as it is.
+            // Without escapes, the next reading would be the same.
             let goes_on = (next.0.len(), next.1.len()) != (before.len(), behind.len());
             if level > 0 || kind == Kind::Other || !goes_on {
                 let text = [before.as_slice(), behind.as_slice()].concat();

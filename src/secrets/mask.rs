@@ -1,4 +1,4 @@
-//! Masks: a mark in place of each secret in a text that leaves the store for people, and of what tells who they are.
+//! Masks: marks that replace secrets and personal data in a text that is shared with others.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range, sync::OnceLock};
 
@@ -14,35 +14,35 @@ use crate::{
     json::Frame,
 };
 
-/// What is masked.
+/// What to mask.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
-    /// What the rules find, but for what is allowed; nothing of it without.
+    /// Everything that the rules find, except what is allowed; none disables this.
     pub secrets: Option<Allowed>,
-    /// The names of persons in the paths of their folders.
+    /// User names in paths of home folders.
     pub homes: bool,
     /// E-mail addresses.
     pub emails: bool,
 }
 
-/// A text with its masks.
+/// A masked text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masked<'t> {
     /// The text.
     pub text: Cow<'t, str>,
-    /// How many secrets were masked in it.
+    /// How many secrets were masked.
     pub secrets: u64,
 }
 
-/// Masks for the texts of one document: a secret that is found anywhere in it is masked wherever it is.
+/// Masks the texts of one document: a secret that is found anywhere in it is masked everywhere.
 pub struct Masking {
     masks: Masks,
     known: Known,
-    /// The secrets that are known as they are, each with its rule.
+    /// The known secrets, each with its rule.
     whole: Vec<(String, &'static str)>,
 }
 
-/// Secrets, and the rules that found them, in the same order.
+/// Secrets and the rules that found them, in the same order.
 #[derive(Default)]
 struct Known {
     secrets: Secrets,
@@ -57,7 +57,7 @@ impl Known {
         Self { secrets: Secrets::new(secrets), rules }
     }
 
-    /// Returns where they stand in a text.
+    /// Returns their ranges in a text.
     fn marks(&self, text: &str) -> impl Iterator<Item = (Range<usize>, Mark)> {
         let places = self.secrets.ranges(text.as_bytes()).into_iter();
         places.filter_map(|(place, n)| Some((place, Mark::Secret(self.rules.get(n)?))))
@@ -66,7 +66,7 @@ impl Known {
 
 /// What is written in place of something.
 enum Mark {
-    /// A secret, by its rule.
+    /// A secret, by the name of its rule.
     Secret(&'static str),
     Home,
     Email,
@@ -79,13 +79,13 @@ impl std::fmt::Debug for Masking {
 }
 
 impl Masking {
-    /// Masks what is to be masked, and these secrets, each with the rule that found it.
+    /// Masks according to `masks`, and also masks the secrets in `known`, each given with the rule that found it.
     pub(crate) fn new(masks: Masks, known: BTreeMap<String, &'static str>) -> Self {
         let whole = known.iter().map(|(secret, rule)| (secret.clone(), *rule)).collect();
         Self { masks, known: Known::new(known), whole }
     }
 
-    /// Puts a mark in place of the beginning of a secret with which a text ends that was cut off there, if it does.
+    /// If a truncated text ends with the beginning of a known secret, replaces that beginning with a mark.
     pub fn mask_beginning(&self, text: &str) -> Option<String> {
         let beginning = |(secret, rule): &(String, &'static str)| {
             let ends = secret.char_indices().map(|(at, _)| at).rev();
@@ -98,14 +98,14 @@ impl Masking {
         Some(format!("{before}[masked: {rule}]"))
     }
 
-    /// Puts marks in place of all that is to be masked in a text.
+    /// Replaces everything that is to be masked with marks.
     pub fn mask<'t>(&self, text: &'t str) -> Masked<'t> {
         let mut marks: Vec<(Range<usize>, Mark)> = self.known.marks(text).collect();
         if let Some(allowed) = &self.masks.secrets {
             let rules = Rules::get();
             let mut found = rules.find(text.as_bytes());
             found.retain(|one| !allowed.has(rules, one));
-            // Rules are in the order of their strength.
+            // Rules are sorted from strong to weak. In reverse order the strongest rule is inserted last and wins.
             let found = found.into_iter().rev().map(|one| (one.secret, rules.name(one.rule)));
             marks.extend(Known::new(found.collect()).marks(text));
         }
@@ -124,7 +124,7 @@ impl Masking {
             let start = (0..=place.start).rev().find(is_whole).unwrap_or(0);
             let end = (place.end..text.len()).find(is_whole).unwrap_or(text.len());
             if start < at {
-                // The mark before it represents what both have.
+                // The previous mark covers the overlap.
                 at = at.max(end);
                 continue;
             }
@@ -156,14 +156,14 @@ fn homes(text: &str) -> impl Iterator<Item = Range<usize>> {
     found.filter(|place| !is_in_word(text.as_bytes(), place.start))
 }
 
-/// Returns where e-mail addresses stand in a text; the user of a repository is no person.
+/// Returns the ranges of e-mail addresses in a text. `git@` is the user of a repository, not a person.
 fn emails(text: &str) -> impl Iterator<Item = Range<usize>> {
     static EMAIL: OnceLock<Option<Regex>> = OnceLock::new();
     let found = all(&EMAIL, r"[\w.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", text);
     found.filter(|place| !text.get(place.clone()).unwrap_or_default().starts_with("git@"))
 }
 
-/// Returns where an expression matches in a text.
+/// Returns the ranges of an expression's matches in a text.
 fn all<'t>(
     compiled: &'static OnceLock<Option<Regex>>,
     expression: &str,

@@ -1,16 +1,16 @@
-//! Secrets: what looks like a key, a token, a password or a private key, and masks that replace it.
+//! Secrets: finds keys, tokens, passwords and private keys, and masks them.
 //!
 //! ```text
-//! keywords    one pass over all bytes for the words of every rule
-//! window      the bytes around a keyword, as they read without escapes: JSON in JSON as often as that goes on
-//! rule        its expression, compiled when one of its keywords is met first; entropy; what it allows
-//! settle      of what several rules find in the same place, the one that tells most
+//! keywords    one pass over all bytes finds the keywords of all rules
+//! window      the bytes around a keyword, with escapes resolved repeatedly: JSON in JSON
+//! rule        its expression, compiled at the first keyword; its minimum entropy; its allowlist
+//! settle      of overlapping finds, keeps the most specific one
 //! ```
 //!
-//! `gitleaks.toml` has rules that were made for files of source code, with their licence; `own.toml` those that these lack.
+//! `gitleaks.toml` has the rules of gitleaks, made for source code, with their licence; `own.toml` has rules that gitleaks lacks.
 //!
-//! Invariant: what is found depends on the text and the rules alone, not on what was looked through before.
-//! Invariant: no secret is a part of any `Debug` output.
+//! Invariant: what is found depends only on the text and the rules, not on what was searched before.
+//! Invariant: a secret never appears in `Debug` output.
 
 mod allowed;
 mod find;

@@ -1,6 +1,6 @@
-//! Rules: by which words and which expression a secret is told, and what is none although it looks like one.
+//! Rules: the keywords and the expression by which a secret is recognised, and what is allowed.
 //!
-//! An expression is compiled when it is needed first. Where each match begins at a keyword, it is only tried there.
+//! An expression is compiled when it is first needed. If each match starts with a keyword, the expression is only tried there.
 
 use std::sync::OnceLock;
 
@@ -9,15 +9,16 @@ use regex_automata::{Input, meta::Regex, util::syntax};
 use regex_syntax::hir::{Hir, literal::Extractor};
 use serde::Deserialize;
 
-/// What most expressions begin with: the rest of a name before the keyword, which no match needs; and what is left of it.
+/// How most expressions start: with the rest of a name before the keyword. No match needs it, so it is replaced with the second
+/// part.
 const NAMED: [(&str, &str); 2] =
     [(r"[\w.-]{0,50}?(?i:[\w.-]{0,50}?", "(?i:"), (r"(?i)[\w.-]{0,50}?", "(?i)")];
-/// In how many ways a match may begin that are distinguished.
+/// The maximum number of distinct match beginnings that are examined.
 const HEADS: usize = 4096;
-/// How far around a keyword a match is looked for whose length has no bound.
+/// How far from a keyword to look for a match of unbounded length.
 const FAR: usize = 2048;
 
-/// A rule as a file of rules has it.
+/// A rule as written in a file of rules.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Rule {
@@ -26,18 +27,19 @@ pub(super) struct Rule {
     pub(super) name: String,
     #[serde(rename = "regex")]
     pub(super) expression: String,
-    /// The group of the expression that is the secret; else the first that matches.
+    /// The group of the expression that is the secret; 0 means the first group that matches.
     #[serde(default)]
     secret_group: usize,
-    /// How many bits a character must tell, at least.
+    /// The minimum entropy in bits per character.
     #[serde(default)]
     entropy: f64,
-    /// Words in small letters, of which one stands near every match.
+    /// Lower-case words, one of which occurs near every match.
     pub(super) keywords: Vec<String>,
-    /// Whether it tells by the words around a secret: other rules count more, and what represents any secret is none.
+    /// Whether it recognises a secret by the words around it: other rules take precedence, and placeholders do not count as
+    /// secrets.
     #[serde(default)]
     pub(super) weak: bool,
-    /// Whether its matches are long, and end with what tells them: as much as one may have is looked at at once.
+    /// Whether its matches are long and end with their distinctive part, so that a window has the maximum size from the start.
     #[serde(default)]
     pub(super) long: bool,
     #[serde(default)]
@@ -46,11 +48,11 @@ pub(super) struct Rule {
     compiled: OnceLock<Option<Compiled>>,
 }
 
-/// A rule for what is assigned to a name.
+/// A rule for a value that is assigned to a name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Assigned {
-    /// The keywords, separated by bars.
+    /// The keywords, separated by `|`.
     name: String,
     /// The expression of the secret.
     value: String,
@@ -58,11 +60,11 @@ pub(super) struct Assigned {
     entropy: f64,
 }
 
-/// A rule for a token that begins with a literal.
+/// A rule for a token that starts with a literal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Token {
-    /// The literals, separated by bars. In small letters they are the keywords.
+    /// The literals, separated by `|`. In lower case they are the keywords.
     begins: String,
     /// The expression of the rest.
     rest: String,
@@ -74,14 +76,14 @@ pub(super) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Bound {
-    /// It does not begin within a word.
+    /// It does not start inside a word.
     Word,
-    /// Nor does it end without a quote, a space or the like.
+    /// Also, it ends before a quote, white space or the like.
     Apart,
     Anywhere,
 }
 
-/// What is no secret.
+/// What is not a secret.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Allow {
@@ -99,7 +101,7 @@ pub(super) struct Allow {
     words: OnceLock<Option<AhoCorasick>>,
 }
 
-/// What an allowed expression is compared with.
+/// What an allowed expression is matched against.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Target {
@@ -109,7 +111,7 @@ enum Target {
     Line,
 }
 
-/// Whether one of expressions and words is enough.
+/// Whether a matching expression or word is enough, or both are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum Condition {
     #[default]
@@ -119,7 +121,7 @@ enum Condition {
     All,
 }
 
-/// An expression, and where it is tried.
+/// A compiled expression, and where to try it.
 #[derive(Debug)]
 pub(super) struct Compiled {
     regex: Regex,
@@ -127,16 +129,16 @@ pub(super) struct Compiled {
     keywords: AhoCorasick,
 }
 
-/// Where the matches lie that have a keyword.
+/// Where matches are, relative to a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// They begin with it, and go on for so many bytes.
+    /// They start at it and have at most this length.
     From(usize),
-    /// So many bytes before it and behind it.
+    /// They are within this many bytes before and after it.
     Around(usize),
 }
 
-/// A match in a text: all of it, and the secret in it.
+/// A match in a text, and the secret in it.
 pub(super) struct Match<'t> {
     pub(super) text: &'t [u8],
     pub(super) start: usize,
@@ -145,7 +147,7 @@ pub(super) struct Match<'t> {
 }
 
 impl Rule {
-    /// Makes a rule for a value that is assigned to a name, with at most a few words between the two.
+    /// Creates a rule for a value that is assigned to a name, with at most a few words in between.
     pub(super) fn assigned(name: String, of: &Assigned) -> Self {
         let (words, value) = (&of.name, &of.value);
         let expression = format!(
@@ -154,7 +156,7 @@ impl Rule {
         Self::plain(name, expression, of.entropy, words)
     }
 
-    /// Makes a rule for a token that begins with a literal.
+    /// Creates a rule for a token that starts with a literal.
     pub(super) fn token(name: String, bound: Bound, of: &Token) -> Self {
         let literals: Vec<String> = of.begins.split('|').map(regex_syntax::escape).collect();
         let token = format!("(?:{}){}", literals.join("|"), of.rest);
@@ -180,13 +182,13 @@ impl Rule {
         }
     }
 
-    /// Returns the compiled expression; nothing if it is none.
+    /// Returns the compiled expression; none if it is invalid.
     pub(super) fn compiled(&self) -> Option<&Compiled> {
         self.compiled.get_or_init(|| Compiled::new(&self.expression, &self.keywords)).as_ref()
     }
 
-    /// Returns the next match from `from` on in a text; `at` is where the keyword is. One that has another of the rule's
-    /// keywords, and not this, is found by that.
+    /// Returns the next match at or after `from`; `at` is the offset of the keyword. Skips matches that do not contain this
+    /// keyword but another one of the rule, because that keyword finds them.
     pub(super) fn find<'t>(&self, text: &'t [u8], mut from: usize, at: usize) -> Option<Match<'t>> {
         let Compiled { regex, reach, keywords } = self.compiled()?;
         let (input, found) = loop {
@@ -216,7 +218,7 @@ impl Rule {
             n => groups.get_group(n),
         };
         let secret = group.map_or(all.start()..all.end(), |at| at.start..at.end);
-        // One that is longer than its rule knows is taken whole.
+        // If a token is longer than its rule says, all of it is taken.
         let rest = text.get(all.end()..).filter(|_| !self.weak && secret.end == all.end());
         let longer =
             rest.unwrap_or_default().iter().take_while(|byte| byte.is_ascii_alphanumeric());
@@ -231,7 +233,7 @@ impl Rule {
         &self.allowlists
     }
 
-    /// Returns whether a match is a secret by the rule's own measures.
+    /// Returns true if a match passes the rule's own checks.
     pub(super) fn holds(&self, found: &Match<'_>) -> bool {
         let is_dull = self.entropy > 0.0 && entropy(found.secret) <= self.entropy;
         !is_dull && !self.allowlists.iter().any(|allow| allow.has(found))
@@ -263,9 +265,9 @@ fn parse(expression: &str) -> Option<Hir> {
     parser.unicode(false).utf8(false).build().parse(expression).ok()
 }
 
-/// Returns whether every match begins with a keyword.
+/// Returns true if every match starts with a keyword.
 fn begins_with(expression: &str, keywords: &[String]) -> bool {
-    // That small letters stand for capital ones only multiplies the ways in which a match may begin.
+    // Case-insensitivity would only multiply the number of possible beginnings.
     let plain = parse(&expression.replace("(?i)", "").replace("(?i:", "(?:"));
     let heads =
         plain.map(|plain| Extractor::new().limit_class(64).limit_total(HEADS).extract(&plain));
@@ -278,7 +280,7 @@ fn begins_with(expression: &str, keywords: &[String]) -> bool {
 }
 
 impl Allow {
-    /// Returns whether a match is allowed.
+    /// Returns true if a match is allowed.
     pub(super) fn has(&self, found: &Match<'_>) -> bool {
         let is_fit = || {
             let target = match self.regex_target {
@@ -297,7 +299,7 @@ impl Allow {
         }
     }
 
-    /// Returns the expressions; one that is none allows nothing.
+    /// Returns the compiled expressions. Invalid ones are dropped.
     pub(super) fn regexes(&self) -> &[Regex] {
         self.compiled.get_or_init(|| self.regexes.iter().filter_map(|it| regex(it)).collect())
     }
@@ -326,7 +328,7 @@ impl<'t> Match<'t> {
         self.text.get(self.start - name..self.end).unwrap_or_default()
     }
 
-    /// Returns the lines in which the match is.
+    /// Returns the lines that contain the match.
     fn line(&self) -> &'t [u8] {
         let before = self.text.get(..self.start).unwrap_or_default();
         let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
@@ -336,19 +338,19 @@ impl<'t> Match<'t> {
     }
 }
 
-/// Compiles an expression that is compared with bytes.
+/// Compiles an expression for matching bytes.
 pub(super) fn regex(expression: &str) -> Option<Regex> {
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     Regex::builder().syntax(syntax).build(expression).ok()
 }
 
-/// Returns whether a place in a text has a letter, a digit, or what names of files are made of before it.
+/// Returns true if the byte before `at` is a letter, a digit or one of `_.-`.
 pub(super) fn is_in_word(text: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| text.get(at));
     before.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(byte))
 }
 
-/// Returns how many bits a byte of these tells.
+/// Returns the entropy in bits per byte.
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! All rules, read once a process from the files that come with the program.
+//! All rules, parsed once per process from the files embedded in the program.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -7,19 +7,19 @@ use serde::Deserialize;
 
 use super::rule::{Allow, Assigned, Bound, Match, Rule, Token};
 
-/// The rules of gitleaks, and those of this program, which come first.
+/// This program's own rules, followed by those of gitleaks.
 const FILES: [&str; 2] = [include_str!("own.toml"), include_str!("gitleaks.toml")];
 
 /// A file of rules.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// What is no secret, whichever rule finds it.
+    /// What is not a secret, whichever rule finds it.
     #[serde(default)]
     allowlists: Vec<Allow>,
-    /// What represents any secret.
+    /// Placeholders for secrets.
     placeholders: Option<Allow>,
-    /// Rules of one shape, by their names.
+    /// Rules of the same shape, by name.
     #[serde(default)]
     assigned: BTreeMap<String, Assigned>,
     #[serde(default)]
@@ -27,16 +27,16 @@ pub(super) struct File {
     rules: Vec<Rule>,
 }
 
-/// Every rule, and the words by which they are called.
+/// All rules, and an index of their keywords.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// Those that tell by a secret itself before those that tell by the words around it.
+    /// Rules that recognise the secret itself come before those that recognise the words around it.
     pub(super) all: Vec<Rule>,
     pub(super) allowed: Vec<Allow>,
     pub(super) placeholders: Vec<Allow>,
-    /// The keywords of all rules, each once.
+    /// The distinct keywords of all rules.
     pub(super) keywords: Option<AhoCorasick>,
-    /// Of each keyword the rules that have it.
+    /// For each keyword, the rules that have it.
     pub(super) called: Vec<Vec<usize>>,
 }
 
@@ -85,12 +85,12 @@ impl Rules {
         self.all.iter().map(|rule| rule.name.as_str())
     }
 
-    /// Returns the name of a rule by its number.
+    /// Returns the name of a rule by its index.
     pub(crate) fn name(&self, rule: usize) -> &str {
         self.all.get(rule).map(|rule| rule.name.as_str()).unwrap_or_default()
     }
 
-    /// Returns whether what a rule matched is a secret.
+    /// Returns true if a rule's match is a secret.
     pub(super) fn holds(&self, rule: &Rule, found: &Match<'_>) -> bool {
         let is_allowed = |lists: &[Allow]| lists.iter().any(|allow| allow.has(found));
         rule.holds(found)
