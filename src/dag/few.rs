@@ -1,18 +1,18 @@
-//! Short lists: most nodes have one parent, which takes no memory of its own.
+//! Short lists: most nodes have one parent, which needs no allocation.
 
 use std::ops::Deref;
 
 /// A list of indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Few {
-    /// One alone.
+    /// Exactly one.
     One(usize),
-    /// None, or several.
+    /// None or several.
     Others(Vec<usize>),
 }
 
 impl Few {
-    /// Adds an index behind the others.
+    /// Appends an index.
     pub fn push(&mut self, index: usize) {
         match self {
             Self::One(first) => *self = Self::Others(vec![*first, index]),

@@ -1,20 +1,20 @@
-//! Walks along parents. A cycle is a value, never an endless loop.
+//! Walks along parents. A cycle is part of the result and never causes an endless loop.
 
 use std::collections::BTreeSet;
 
-/// The nodes from a start along its parents, the start first.
+/// The nodes from a start along its parents, beginning with the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<N> {
     /// The nodes.
     pub nodes: Vec<N>,
-    /// The node that the last one would lead back to, if the walk ended at a cycle.
+    /// The node to which the last one leads back, if the walk found a cycle.
     pub cycle: Option<N>,
 }
 
-/// Follows single parents from `start` until there is none, `limit` nodes at most.
+/// Follows single parents from `start` until there is none, for at most `limit` nodes.
 ///
-/// Nodes usually have smaller parents; only where a step goes up can a cycle close, so only such nodes are remembered. Behind
-/// such a step the walk goes on past the limit, as a cycle tells how the last nodes are read.
+/// Parents usually have smaller numbers, and every cycle has a step to a node that is not smaller, so only nodes before such
+/// steps are remembered. After such a step the walk continues past the limit, because a cycle would change its result.
 pub fn ancestors<N: Copy + Ord, E>(
     start: N,
     limit: usize,
@@ -41,7 +41,7 @@ pub fn ancestors<N: Copy + Ord, E>(
     Ok(Chain { nodes, cycle: None })
 }
 
-/// Cuts a walk that went round once, so that each node is in it once.
+/// Cuts a walk that went around a cycle once, so that each node occurs once.
 fn close<N: Copy + Ord>(mut nodes: Vec<N>, first: usize) -> Chain<N> {
     let mut seen = BTreeSet::new();
     let again = nodes.iter().position(|node| !seen.insert(*node)).unwrap_or(nodes.len());

@@ -1,11 +1,12 @@
-//! Ways from nodes to which no path comes up to known nodes.
+//! Paths from unreached nodes up to known nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns nodes to which no path comes, each behind the nearest node above it that was known when it was met.
+/// Returns a path for each node in `met`, last node first: the nearest known node above it, if there is one, then the node
+/// itself.
 ///
-/// They are known at first, and each is unknown once it was looked at: the last one met comes first, so that a way over
-/// unknown nodes holds for all that were met before it, and is gone once. A way that leads into a circle leads nowhere.
+/// The nodes in `met` are known at first, and unknown once they were processed, from the last to the first. So a way over unknown
+/// nodes is walked once and holds for all nodes processed later. A way that ends in a cycle has no known node.
 pub fn unreached<N: Copy + Ord, E>(
     met: &[N],
     is_known: impl Fn(N) -> bool,

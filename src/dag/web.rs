@@ -1,24 +1,24 @@
-//! Webs: nodes and their edges in an order in which each comes before its parents.
+//! Webs: nodes and edges, sorted so that each node comes before its parents.
 
 use std::collections::BinaryHeap;
 
 use super::Few;
 
-/// Nodes and the edges to their parents, without a cycle.
+/// Nodes and the edges to their parents, without cycles.
 #[derive(Debug)]
 pub struct Web<N> {
-    /// The nodes, in the order of their numbers.
+    /// The nodes in ascending order.
     pub nodes: Vec<N>,
-    /// The parents of each, as indices.
+    /// The parents of each node, as indexes.
     pub parents: Vec<Few>,
-    /// How many children each has.
+    /// The number of children of each node.
     pub children: Vec<usize>,
-    /// The indices, each before its parents.
+    /// The indexes, each before those of its parents.
     pub order: Vec<usize>,
 }
 
 impl<N: Copy + Ord> Web<N> {
-    /// Makes a web of nodes and of edges from a child to a parent; an edge that closes a cycle is cut.
+    /// Builds a web from nodes and from edges of child and parent. An edge that closes a cycle is removed.
     pub fn new(mut nodes: Vec<N>, mut edges: Vec<(N, N)>) -> Self {
         nodes.sort_unstable();
         nodes.dedup();
@@ -41,15 +41,14 @@ impl<N: Copy + Ord> Web<N> {
         web
     }
 
-    /// Finds an order in which the newest node comes as soon as all its children have come; edges that close a cycle are
-    /// cut.
+    /// Computes an order in which each node comes after all its children, newest first. Edges that close a cycle are removed.
     fn sort(&mut self) {
         let mut left = self.children.clone();
         let mut place = vec![None; self.nodes.len()];
         let mut ready: BinaryHeap<usize> =
             (0..left.len()).filter(|&index| left[index] == 0).collect();
         let mut stuck = (0..left.len()).rev();
-        // Where only cycles are left, the newest of their nodes comes first.
+        // If only cycles remain, the newest of their nodes comes next.
         while let Some(index) = ready.pop().or_else(|| stuck.find(|&index| place[index].is_none()))
         {
             if place[index].is_some() {

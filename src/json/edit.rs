@@ -1,4 +1,4 @@
-//! Edits in place: fields of an object are set, and every other byte is kept.
+//! Edits in place: set fields of an object without changing any other byte.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -8,17 +8,16 @@ use super::{
     text::quote,
 };
 
-/// Returns the object with one field set: see [`with_fields`].
+/// Returns the object with one field set; see [`with_fields`].
 pub fn with_field(object: &[u8], key: &str, value: &[u8]) -> Option<Vec<u8>> {
     with_fields(object, &[(key, value)])
 }
 
-/// Returns the object with fields set, every other byte kept.
+/// Returns the object with fields set and every other byte unchanged.
 ///
-/// The value of a key that occurs is replaced, the last one if it occurs more than once. A new
-/// field is appended behind the last. Of two edits of one key the later counts. None if `object`
-/// is not exactly one object or a value is not exactly one value. A value that holds an LF makes an
-/// object that is not a line.
+/// If the key exists, its value is replaced; if it occurs more than once, the last value. A new field is appended
+/// after the last one. If two edits have the same key, the later one wins. Returns none if `object` is not exactly
+/// one object, or a value is not exactly one value. A value that contains an LF makes an object that is not a line.
 pub fn with_fields(object: &[u8], edits: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     let mut spans = Spans::default();
     if scan(object, &mut spans).ok()? != object.len() {
@@ -41,7 +40,7 @@ pub fn with_fields(object: &[u8], edits: &[(&str, &[u8])]) -> Option<Vec<u8>> {
             n_fields += 1;
         }
     }
-    // Stable, so that appended fields keep their order; an edit of the last value precedes them.
+    // The sort is stable, so appended fields keep their order and follow an edit of the last value.
     cuts.sort_by_key(|(old, _)| old.start);
 
     let mut out = Vec::with_capacity(object.len());
@@ -55,7 +54,7 @@ pub fn with_fields(object: &[u8], edits: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The fields of the outermost object: where the keys and values lie.
+/// The ranges of the keys and values of the outermost object.
 #[derive(Default)]
 pub(super) struct Spans(pub(super) Vec<(Range<usize>, Range<usize>)>);
 

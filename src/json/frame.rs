@@ -1,60 +1,60 @@
-//! Frames: which parts of a record are its format's own, told by the places in which they lie.
+//! Frames: which parts of a record belong to its format, by their places. Everything else is content.
 //!
 //! ```text
-//! place  the keys on the way, with dots between them, and [] for the items of a list: message.content[].source
+//! place  the path of keys, joined with dots, with [] for the items of a list: message.content[].source
 //! ```
 //!
-//! Invariant: what is at a place that a frame does not name was said, and so was all that is below it.
+//! Invariant: a value at a place that a frame does not name is content, and so is everything below it.
 
 use super::raw::{Kind, Part, Raw};
 
-/// What is a format's own in its records; the record itself always is.
+/// The parts of a record that belong to its format. The record itself always does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    /// The places of objects and lists. One that ends with `*` has all below it; one that ends with `{}` is of an object whose keys
-    /// were said, and its values lie there.
+    /// The places of objects and lists of the format. A place that ends with `*` includes everything below it. A place that ends
+    /// with `{}` is an object whose keys are content; its values have that place.
     pub(crate) own: &'static [&'static str],
-    /// The places of what has no other keys than those of `parts` and `kinds`.
+    /// The places of tool output: only the keys of `parts` and `kinds` belong to the format there.
     pub(crate) outputs: &'static [&'static str],
-    /// Keys there.
+    /// Keys of the format in tool output.
     pub(crate) parts: &'static [&'static str],
-    /// Keys there whose values tell what it is, each with those that do; any word does where there is no list of them.
+    /// Keys in tool output whose values identify the kind of a part, each with the known kinds; an empty list allows any word.
     pub(crate) kinds: &'static [(&'static str, &'static [&'static str])],
-    /// Keys whose values tell what something is and where it belongs, at the places of `own`.
+    /// Keys at the places of `own` whose values identify what something is and where it belongs.
     pub(crate) telling: &'static [&'static str],
-    /// Ends of keys whose values do so too, where they are one word of small letters.
+    /// Suffixes of further such keys, if the value is one lower-case word.
     pub(crate) endings: &'static [&'static str],
-    /// Keys whose values were said, even if they are numbers.
+    /// Keys whose values are content, even numbers.
     pub(crate) saying: &'static [&'static str],
 }
 
-/// What a key or a value of a record is.
+/// The role of a key or value in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// It tells what the record is and where it belongs.
+    /// It identifies what the record is and where it belongs.
     Telling,
-    /// It is the format's own otherwise.
+    /// It is another part of the format.
     Format,
-    /// Somebody said it.
+    /// It is content.
     Said,
 }
 
-/// What an object or a list is.
+/// The role of an object or a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tier {
-    /// It is the format's own.
+    /// It belongs to the format.
     Own,
-    /// It is, with all below it.
+    /// It belongs to the format, with everything below it.
     All,
-    /// It is, but for its keys.
+    /// It belongs to the format, except for its keys.
     Keyed,
-    /// It is a part of what a tool answers.
+    /// It is part of a tool's output.
     Output,
     Said,
 }
 
-/// Returns the keys and all values but for objects and lists of a record, each with what it is, in the order in which they stand.
-/// Without a frame all of it was said, but for `true`, `false` and `null`, which say nothing of themselves.
+/// Returns the keys and the scalar values of a record with their roles, in order. Without a frame everything is content, except
+/// for `true`, `false` and `null`, which carry no text.
 pub(crate) fn owners<'a>(record: Raw<'a>, frame: Option<&Frame>) -> Vec<(Owner, Raw<'a>)> {
     let (mut owners, mut place, mut levels) = (Vec::new(), String::new(), Vec::new());
     for part in record.parts() {
@@ -99,13 +99,13 @@ pub(crate) fn owners<'a>(record: Raw<'a>, frame: Option<&Frame>) -> Vec<(Owner, 
     owners
 }
 
-/// The end of the place of what is in an object whose keys were said.
+/// The suffix of the place of values in an object whose keys are content.
 const KEYED: &str = "{}";
 /// A step to a place that no frame names.
 const UNKNOWN: &str = "*";
 
 impl Frame {
-    /// That of records of which nothing is known.
+    /// The frame of unknown records.
     pub(crate) const NONE: Self = Self {
         own: &[],
         outputs: &[],
@@ -116,7 +116,7 @@ impl Frame {
         saying: &[],
     };
 
-    /// Returns what a key in an object is, and the step to its value's place.
+    /// Returns the role of a key in an object, and the step to its value's place.
     fn step<'a>(&self, tier: Tier, key: Raw<'a>) -> (Owner, &'a str) {
         let name = key.inner().and_then(|key| str::from_utf8(key).ok());
         let name =
@@ -131,7 +131,7 @@ impl Frame {
         }
     }
 
-    /// Returns the values of a key of a part that tell what that is, if any do.
+    /// Returns the known kinds of a key in tool output, if the key identifies a kind.
     fn kind(&self, key: &str) -> Option<&'static [&'static str]> {
         self.kinds.iter().find(|(kind, _)| *kind == key).map(|(_, words)| *words)
     }
@@ -157,7 +157,7 @@ impl Frame {
     fn owner(&self, tier: Tier, place: &str, value: Raw<'_>) -> Owner {
         let (within, key) = place.rsplit_once('.').unwrap_or(("", place));
         let key = key.strip_suffix("[]").unwrap_or(key);
-        // What tells what a part is is in one of a list, or in what its bytes come from.
+        // The kind of a part is in an item of a list, or in the source of its bytes.
         let is_part = within.ends_with("[]") || within.ends_with(".source");
         let is_telling = match tier {
             Tier::Own | Tier::All => {
@@ -178,19 +178,19 @@ impl Frame {
     }
 }
 
-/// Returns whether a value is one of these words; where no words are given, any value is right.
+/// Returns true if a value is one of these words; an empty list allows any value.
 fn is_one_of(words: &[&str], value: Raw<'_>) -> bool {
     words.is_empty()
         || value.inner().is_some_and(|inner| words.iter().any(|word| word.as_bytes() == inner))
 }
 
-/// Returns whether a value is one word of small letters, as formats give names to what may be.
+/// Returns true if a value is one lower-case word, as formats use for enumerations.
 fn is_small_word(value: Raw<'_>) -> bool {
     let is_of_it = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
     value.inner().is_some_and(|word| word.iter().all(is_of_it))
 }
 
-/// Returns whether a value may tell what something is: it is one word, unless it is an id or a path, which have any characters.
+/// Returns true if a value may identify something: it is one word, or an id or a path, which may contain any characters.
 fn tells(key: &str, value: Raw<'_>) -> bool {
     let is_name = key == "cwd" || key.to_ascii_lowercase().ends_with("id");
     is_name || value.inner().is_some_and(|word| word.iter().all(u8::is_ascii_graphic))

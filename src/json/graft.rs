@@ -1,7 +1,6 @@
-//! Grafts: an item is put into an object or an array of a document that a person wrote, or taken out, and every other byte
-//! is kept.
+//! Grafts: add an item to an object or array of a handwritten document, or remove one, without changing any other byte.
 //!
-//! Invariant: taking out an item that was just put in gives the bytes from before.
+//! Invariant: adding an item and removing it again restores the original bytes.
 
 use std::ops::Range;
 
@@ -10,14 +9,14 @@ use super::{
     scan::is_blank,
 };
 
-/// How a document is laid out: what ends its lines, and what each level adds to the beginning of one.
+/// The layout of a document: its line ends, and its indentation per level.
 struct Layout<'a> {
     newline: &'static str,
     unit: &'a [u8],
 }
 
 impl<'a> Layout<'a> {
-    /// Tells the layout from what precedes the first field of the document.
+    /// Detects the layout from the white space before the first field of the document.
     fn of(document: &'a [u8]) -> Self {
         let usual = Self { newline: "\n", unit: b"  " };
         let Some(items) = Raw::object(document.trim_ascii()).and_then(|all| spans(document, all))
@@ -35,9 +34,10 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Returns the document with an item behind the last one of an object or array in it, laid out as its neighbours are.
+/// Returns the document with an item appended to an object or array in it, in the same layout as its neighbours.
 ///
-/// The item is `value`, or `"key":value` for an object, without white space. None if `within` is no container of the document.
+/// The item is `value`, or `"key":value` for an object, without white space. Returns none if `within` is not a container of the
+/// document.
 pub fn with_item(document: &[u8], within: Raw<'_>, item: &str) -> Option<Vec<u8>> {
     let items = spans(document, within)?;
     let container = within.span_in(document)?;
@@ -57,13 +57,13 @@ pub fn with_item(document: &[u8], within: Raw<'_>, item: &str) -> Option<Vec<u8>
             let item = laid_out(item, layout.newline, layout.unit, &base);
             (container.start + 1, [newline, &base, &item, newline, outer].concat())
         }
-        // White space that is there stays there.
+        // Existing white space is kept.
         None => (container.start + 1, laid_out(item, "", b"", b"")),
     };
     splice(document, at..at, &text)
 }
 
-/// Returns the document without the n-th item of an object or array in it, and without what joined it to the others.
+/// Returns the document without the n-th item of an object or array, and without its separator.
 pub fn without_item(document: &[u8], within: Raw<'_>, n: usize) -> Option<Vec<u8>> {
     let items = spans(document, within)?;
     let item = items.get(n)?.clone();
@@ -80,7 +80,7 @@ pub fn without_item(document: &[u8], within: Raw<'_>, n: usize) -> Option<Vec<u8
     splice(document, cut, b"")
 }
 
-/// Returns where the items of a container lie, keys included.
+/// Returns the ranges of a container's items, keys included.
 fn spans(document: &[u8], container: Raw<'_>) -> Option<Vec<Range<usize>>> {
     match container.kind() {
         Kind::Object => {
@@ -95,14 +95,14 @@ fn spans(document: &[u8], container: Raw<'_>) -> Option<Vec<Range<usize>>> {
     }
 }
 
-/// Returns the white space right before a place.
+/// Returns the white space right before an offset.
 fn blanks_before(document: &[u8], at: usize) -> &[u8] {
     let before = document.get(..at).unwrap_or_default();
     let blanks = before.iter().rev().take_while(|&&byte| is_blank(byte)).count();
     before.get(before.len() - blanks..).unwrap_or_default()
 }
 
-/// Returns the white space with which the line of a place begins.
+/// Returns the indentation of the line that contains an offset.
 fn line_indent(document: &[u8], at: usize) -> &[u8] {
     let before = document.get(..at).unwrap_or_default();
     let line = before.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -110,7 +110,7 @@ fn line_indent(document: &[u8], at: usize) -> &[u8] {
     line.get(..blanks).unwrap_or_default()
 }
 
-/// Lays out an item that has no white space; without line ends it stays in one line.
+/// Formats an item that has no white space; with an empty `newline` it stays on one line.
 fn laid_out(item: &str, newline: &str, unit: &[u8], base: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(item.len() * 2);
     let mut depth = 0_usize;
@@ -163,7 +163,7 @@ fn laid_out(item: &str, newline: &str, unit: &[u8], base: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a text with other bytes in place of some.
+/// Returns a text with a range replaced.
 fn splice(text: &[u8], cut: Range<usize>, with: &[u8]) -> Option<Vec<u8>> {
     Some([text.get(..cut.start)?, with, text.get(cut.end..)?].concat())
 }

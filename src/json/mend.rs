@@ -1,23 +1,23 @@
-//! Mending: JSON that some writers write and a strict reader refuses. Half of a character, which an escape can name, is no text,
-//! and a number can be larger than any type holds.
+//! Mending: repairs JSON that some writers produce and strict readers reject: an escape of an unpaired surrogate, and a number
+//! too large for a double.
 //!
-//! Invariant: what a strict reader takes comes out as it is.
+//! Invariant: JSON that a strict reader accepts is not changed.
 
 use super::text::utf16_unit;
 
-/// The characters that stand for halves while their other halves may still come: the last ones that have no meaning to anyone.
+/// The first of the characters that represent surrogates whose other half may still follow: the last ones for private use.
 const HALVES: u32 = 0x10_f800;
-/// The first and the last half of a character.
+/// The range of surrogates.
 const FIRST: u32 = 0xd800;
 const LAST: u32 = 0xdfff;
 
-/// Returns JSON without what a strict reader refuses, if it has any of that: half of a character is the mark of a lost one, and
-/// a number that no number can hold is a text.
+/// Returns the repaired JSON, if it needs repair: an unpaired surrogate becomes U+FFFD, and a number that is too large becomes a
+/// string.
 pub fn mended(json: &str) -> Option<String> {
     mended_by(json, &|_| r"\ufffd".to_owned())
 }
 
-/// Returns the same with a character of its own in place of each half, for [`joined`].
+/// Does the same, but replaces each unpaired surrogate with a distinct character for [`joined`].
 pub fn with_halves(json: &str) -> Option<String> {
     mended_by(json, &|unit| {
         let half = char::from_u32(HALVES + (u32::from(unit) - FIRST));
@@ -25,8 +25,8 @@ pub fn with_halves(json: &str) -> Option<String> {
     })
 }
 
-/// Returns a text in which the halves of [`with_halves`] that met are the characters that they are halves of, and each other
-/// half is the mark of a lost character.
+/// Returns a text in which adjacent halves from [`with_halves`] are joined into their character, and every other half becomes
+/// U+FFFD.
 pub fn joined(text: &str) -> String {
     let half = |c: char| {
         let unit = u32::from(c).checked_sub(HALVES)?.checked_add(FIRST)?;

@@ -1,8 +1,8 @@
-//! JSON by its bytes: one strict scanner, a lazy view of a valid value, and edits in place.
+//! JSON as bytes: one strict scanner, a lazy view of a valid value, and edits in place.
 //!
-//! Nothing is parsed into a tree, nothing is normalised.
+//! Nothing is parsed into a tree, and nothing is normalised.
 //!
-//! Invariant: the grammar is part of the store's byte contract, by which lines are distinguished, and never changes.
+//! Invariant: the grammar decides where lines end, so it is part of the store's byte contract and never changes.
 //! Invariant: no input panics.
 
 mod edit;

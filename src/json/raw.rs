@@ -1,4 +1,4 @@
-//! A lazy view of a valid value: it is read where it is, and numbers keep their spelling.
+//! A lazy view of a valid value: it is read in place, and numbers keep their spelling.
 
 use std::{borrow::Cow, iter, ops::Range};
 
@@ -18,7 +18,7 @@ pub enum Kind {
     Array,
     /// `".."`
     String,
-    /// A number, as it is spelt.
+    /// A number in its original spelling.
     Number,
     /// `true`
     True,
@@ -31,17 +31,17 @@ pub enum Kind {
 /// A part of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// An object or an array begins.
+    /// The start of an object or array.
     Open(Kind),
-    /// The innermost of these ends.
+    /// The end of the innermost one.
     Close,
     /// A key of the innermost object.
     Key(Raw<'a>),
-    /// A value of any other kind.
+    /// A scalar value.
     Leaf(Raw<'a>),
 }
 
-/// One valid JSON value, without white space around it, read where it is.
+/// One valid JSON value without white space around it, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(&'a [u8]);
 
@@ -56,7 +56,7 @@ impl<'a> Raw<'a> {
         Self::value(bytes).filter(|raw| raw.kind() == Kind::Object)
     }
 
-    /// Views the bytes of a file if they are exactly one object, but for white space around it and a byte order mark.
+    /// Views the bytes of a file if they are exactly one object, ignoring white space around it and a byte order mark.
     pub fn file(bytes: &'a [u8]) -> Option<Self> {
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Self::object(bytes.trim_ascii())
@@ -85,20 +85,20 @@ impl<'a> Raw<'a> {
         self.0
     }
 
-    /// Returns the field of an object; of equal keys the last.
+    /// Returns a field of an object; if a key occurs more than once, the last one.
     ///
-    /// Keys are compared as they stand, and decoded first where they hold a backslash.
+    /// Keys are compared as raw bytes, or decoded if they contain a backslash.
     pub fn get(self, key: &str) -> Option<Self> {
         self.fields().filter(|(raw, _)| same(raw, key)).last().map(|(_, value)| value)
     }
 
-    /// Returns the fields of an object that have these keys, as [`Raw::get`] does for each, in one pass.
+    /// Returns the fields with these keys, like [`Raw::get`] for each, in one pass.
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Self>; N] {
         let mut values = [None; N];
         for (raw, value) in self.fields() {
             let said = said(raw);
             for (slot, key) in values.iter_mut().zip(keys) {
-                // Most keys begin with another letter.
+                // Most keys differ in the first byte.
                 if said.first() == key.as_bytes().first() && *said == *key.as_bytes() {
                     *slot = Some(value);
                 }
@@ -107,7 +107,7 @@ impl<'a> Raw<'a> {
         values
     }
 
-    /// Gathers the fields of an object in one pass, for a caller that asks for many of them.
+    /// Collects the fields of an object in one pass, for callers that look up many of them.
     pub fn gathered(self) -> Fields<'a> {
         let mut gathered: Vec<_> = self.fields().take(Fields::MANY + 1).collect();
         if gathered.len() > Fields::MANY {
@@ -140,10 +140,10 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns the strings in a value, at any depth, in the order in which they stand; the value of a left-out key,
-    /// told by the bytes between its quotes, is passed.
+    /// Returns the strings in a value, at any depth, in order, skipping the values of keys for which `is_left_out` returns true.
+    /// It gets the bytes between the key's quotes.
     ///
-    /// The bytes are gone through once, however deep they nest: a string is a key if a colon follows.
+    /// This is one pass over the bytes, whatever the depth: a string is a key if a colon follows.
     pub fn strings(self, is_left_out: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Self> {
         let bytes = self.0;
         let mut at = 0;
@@ -164,9 +164,9 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns what a value is made of, in the order in which it is.
+    /// Returns the parts of a value, in order.
     ///
-    /// The bytes are gone through once, however deep they nest.
+    /// This is one pass over the bytes, whatever the depth.
     pub(crate) fn parts(self) -> impl Iterator<Item = Part<'a>> {
         let bytes = self.0;
         let mut at = 0;
@@ -199,34 +199,34 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns where the value is in the bytes from which it was read.
+    /// Returns the range of the value in the bytes that it was read from.
     pub fn span_in(self, bytes: &[u8]) -> Option<Range<usize>> {
         let start = self.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
         let end = start.checked_add(self.0.len())?;
         bytes.get(start..end).filter(|same| same.as_ptr() == self.0.as_ptr()).map(|_| start..end)
     }
 
-    /// Returns the bytes between the quotes of a string, escapes as they stand.
+    /// Returns the bytes between the quotes of a string, with escapes unresolved.
     pub fn inner(self) -> Option<&'a [u8]> {
         self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")
     }
 
-    /// Returns a string decoded; bad UTF-8 and lone surrogates become U+FFFD.
+    /// Returns a decoded string; invalid UTF-8 and unpaired surrogates become U+FFFD.
     pub fn text(self) -> Option<Cow<'a, str>> {
         self.inner().map(decode)
     }
 
-    /// Returns the beginning of a string, decoded from at most this many of its bytes; the last character may be cut short.
+    /// Returns the beginning of a string, decoded from at most `bytes` of its bytes; its last character may be incomplete.
     pub(crate) fn head(self, bytes: usize) -> Option<Cow<'a, str>> {
         self.inner().map(|inner| decode(inner.get(..bytes).unwrap_or(inner)))
     }
 
-    /// Returns a number that is spelt as a whole one and fits.
+    /// Returns a number that is spelt as an integer and fits.
     pub fn u64(self) -> Option<u64> {
         self.digits()?.parse().ok()
     }
 
-    /// Returns a number, rounded to the nearest double, unless that is infinite.
+    /// Returns a number, rounded to the nearest double; none if that is infinite.
     pub fn f64(self) -> Option<f64> {
         self.digits()?.parse().ok().filter(|number: &f64| number.is_finite())
     }
@@ -240,7 +240,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether the value is `null`.
+    /// Returns true if the value is `null`.
     pub fn is_null(self) -> bool {
         self.kind() == Kind::Null
     }
@@ -253,15 +253,15 @@ impl<'a> Raw<'a> {
 /// The fields of an object, in file order.
 pub struct Fields<'a> {
     of: Raw<'a>,
-    /// Empty if there are too many to hold: then each is looked for in the object.
+    /// Empty if there are too many to store; then each lookup scans the object.
     gathered: Vec<(&'a [u8], Raw<'a>)>,
 }
 
 impl<'a> Fields<'a> {
-    /// The most fields that are held: more than any agent writes.
+    /// The maximum number of stored fields, more than any agent writes.
     const MANY: usize = 1000;
 
-    /// Returns the value of a key, as [`Raw::get`] does.
+    /// Returns the value of a key, like [`Raw::get`].
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         if self.gathered.is_empty() {
             return self.of.get(key);
@@ -269,7 +269,7 @@ impl<'a> Fields<'a> {
         self.gathered.iter().rev().find(|(raw, _)| same(raw, key)).map(|(_, value)| *value)
     }
 
-    /// Returns a string, decoded.
+    /// Returns a decoded string.
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(Raw::text)
     }
@@ -277,7 +277,7 @@ impl<'a> Fields<'a> {
 
 // The functions below walk bytes that a scan has found valid.
 
-/// Finds the next element of an object or array behind `at`, None at its end.
+/// Returns the offset of the next element of an object or array after `at`, or none at its end.
 fn element(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = blank(bytes, at);
     if bytes.get(at) == Some(&b',') {
@@ -286,7 +286,7 @@ fn element(bytes: &[u8], at: usize) -> Option<usize> {
     bytes.get(at).filter(|byte| !matches!(byte, b'}' | b']')).map(|_| at)
 }
 
-/// Passes the value at `start`.
+/// Returns the offset after the value at `start`.
 fn skip(bytes: &[u8], start: usize) -> usize {
     let mut depth = 0usize;
     let mut at = start;
@@ -307,7 +307,7 @@ fn skip(bytes: &[u8], start: usize) -> usize {
                 let is_end =
                     |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']' | b'"') || is_blank(*byte);
                 let rest = bytes.get(at..).unwrap_or_default();
-                // White space, which only nested values have here, is passed one byte at a time.
+                // White space, which occurs here only inside nested values, is skipped one byte at a time.
                 at += rest.iter().position(is_end).unwrap_or(rest.len()).max(1);
             }
         }
@@ -318,7 +318,7 @@ fn skip(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Passes the string at `start`: up to the first quote before which the backslashes are in pairs.
+/// Returns the offset after the string at `start`: after the first quote preceded by an even number of backslashes.
 fn quoted(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(quote) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
@@ -331,12 +331,12 @@ fn quoted(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether the bytes between a key's quotes are this key.
+/// Returns true if the bytes between a key's quotes are this key.
 pub(super) fn same(raw: &[u8], key: &str) -> bool {
     *said(raw) == *key.as_bytes()
 }
 
-/// Returns what the bytes between a key's quotes say.
+/// Decodes the bytes between a key's quotes.
 fn said(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\\', raw).is_none() {
         Cow::Borrowed(raw)

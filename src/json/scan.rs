@@ -1,49 +1,49 @@
 //! Scanning: one strict pass over the bytes of a value.
 //!
-//! The grammar is RFC 8259 with two liberties, because agents write them: inside strings any byte
-//! of 0x20 and above is accepted, bad UTF-8 included, and a `\uXXXX` escape may be a lone
-//! surrogate. White space is the four bytes space, tab, CR and LF.
+//! The grammar is RFC 8259 with two extensions, because agents write such files: strings may contain any byte of 0x20
+//! and above, including invalid UTF-8, and a `\uXXXX` escape may be an unpaired surrogate. White space is space, tab,
+//! CR and LF.
 //!
-//! Invariant: nothing recurses; a level of nesting costs one bit.
+//! Invariant: the scanner is not recursive; a level of nesting costs one bit.
 
 use std::ops::Range;
 
-/// Reports of a scan on its way; of use only if the scan succeeds.
+/// Callbacks of a scan. What they report is only valid if the scan succeeds.
 pub trait Visit {
-    /// Sees a string value, at any depth, but not a key: the span between its quotes.
+    /// A string value at any depth, not a key: the range between its quotes.
     fn text(&mut self, _span: Range<usize>) {}
 
-    /// Sees a field of the outermost object: its key between the quotes, and its whole value.
+    /// A field of the outermost object: the range between the key's quotes, and the range of the value.
     fn field(&mut self, _key: Range<usize>, _value: Range<usize>) {}
 
-    /// Sees an object or an array begin, and in how many it then is, itself included.
+    /// The start of an object or array, and its depth, counting itself.
     fn open(&mut self, _depth: usize) {}
 
-    /// Sees a number, at any depth: its span.
+    /// A number at any depth: its range.
     fn number(&mut self, _span: Range<usize>) {}
 }
 
 impl Visit for () {}
 
-/// The bytes up to and including the first at which they can no longer become an object; all of
-/// them if they only ran out.
+/// The number of bytes up to and including the first at which they can no longer become an object; all of them if
+/// they are just incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looked(pub usize);
 
-/// Scans the object with which `bytes` begin and returns its length.
+/// Scans the object at the start of `bytes`, and returns its length.
 pub fn scan(bytes: &[u8], visit: &mut impl Visit) -> Result<usize, Looked> {
     let end = if bytes.first() == Some(&b'{') { value(bytes, 0, visit) } else { Err(0) };
     end.map_err(|at| Looked(bytes.len().min(at + 1)))
 }
 
-/// Whether a byte is JSON white space.
+/// Returns true if a byte is JSON white space.
 pub const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// A stack of bits: which of the open brackets are objects.
+/// A stack of bits: one for each open bracket, set for an object.
 ///
-/// `top` holds up to 63 levels below a sentinel bit, `full` the words beneath it.
+/// `top` contains up to 63 levels, below a sentinel bit; `full` contains the completed words under it.
 struct Nesting {
     top: u64,
     full: Vec<u64>,
@@ -86,10 +86,10 @@ impl Nesting {
     }
 }
 
-// The functions below take a position and return the one behind the bytes that they read. An error is the
-// position of the first byte that no valid value can have there, the length if the bytes ran out.
+// The functions below take an offset and return the one after the bytes they read. An error is the offset of the first
+// byte that no valid value can have there, or the length if the bytes are incomplete.
 
-/// Reads the value that begins at `start`.
+/// Reads the value at `start`.
 pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Result<usize, usize> {
     let mut nesting = Nesting { top: Nesting::EMPTY, full: Vec::new() };
     let mut outer_key = 0..0;
@@ -133,7 +133,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
             Some(b'n') => at = word(bytes, at, b"null")?,
             _ => return Err(at),
         }
-        // Unless an object has just been opened a value ends here, and so may those around it.
+        // Unless an object was just opened, a value ends here, and possibly those around it.
         while !is_field {
             if nesting.is_empty() {
                 return Ok(at);
@@ -173,7 +173,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
     }
 }
 
-/// Reads a string, quotes included.
+/// Reads a string with its quotes.
 fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
     if bytes.get(start) != Some(&b'"') {
         return Err(start);
@@ -189,20 +189,20 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// Passes the characters that stand for themselves in a string: of a short one eight bytes at a time, of a long one a block.
+/// Skips unescaped characters of a string: eight bytes at a time at first, then whole blocks.
 pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
-    /// How many bytes are passed before a string counts as a long one.
+    /// How many bytes are skipped before a string counts as long.
     const SHORT: usize = 64;
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
-        // Flipping bit 1 moves the quote next to the control bytes: all are then below 0x21.
+        // Flipping bit 1 moves the quote next to the control bytes, so that all of them are below 0x21.
         let flipped = word ^ (ONES * 0x02);
         let backslash = word ^ BACKSLASHES;
-        // A borrow may flag bytes above a true hit, never below: the lowest flag is always true.
+        // A borrow can only set false flags above a true one, so the lowest flag is always true.
         let hits = (flipped.wrapping_sub(ONES * 0x21) & !word
             | backslash.wrapping_sub(ONES) & !backslash)
             & HIGHS;
@@ -220,7 +220,7 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-/// Passes the blocks in which all characters stand for themselves; the compiler looks at many bytes of one together.
+/// Skips blocks without special characters; the compiler vectorises the check of a block.
 fn plain_blocks(bytes: &[u8], start: usize) -> usize {
     const BLOCK: usize = 64;
     let (blocks, _) = bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK>();
@@ -229,7 +229,7 @@ fn plain_blocks(bytes: &[u8], start: usize) -> usize {
     start + BLOCK * blocks.iter().take_while(is_plain).count()
 }
 
-/// Returns whether a byte represents itself in a string.
+/// Returns true if a byte needs no escape in a string.
 const fn is_plain(byte: u8) -> bool {
     !matches!(byte, 0..0x20 | b'"' | b'\\')
 }

@@ -1,15 +1,15 @@
-//! Strings: decoded, encoded, and places in the one found in the other.
+//! Strings: decoding, encoding, and mapping decoded offsets to raw ones.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Returns the text as a JSON string, with its quotes.
+/// Returns the text as a JSON string with quotes.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns bytes as text; bytes that are not UTF-8, which are rare, become U+FFFD.
+/// Returns bytes as text; invalid UTF-8, which is rare, becomes U+FFFD.
 fn lossy(raw: &[u8]) -> Cow<'_, str> {
     str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed)
 }
@@ -29,9 +29,9 @@ pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns the place in the bytes between the quotes of a valid string that a place of the decoded text comes from.
+/// Maps an offset in the decoded text to one in the bytes between the quotes of a valid string.
 ///
-/// A place within a character is taken for the one behind it.
+/// An offset inside a character counts as the end of that character.
 pub fn place_of(raw: &[u8], at: usize) -> usize {
     let mut decoded = 0;
     let mut place = 0;
@@ -62,7 +62,7 @@ pub fn place_of(raw: &[u8], at: usize) -> usize {
     place
 }
 
-/// Returns whether a string in a valid value has an escape that is half of a surrogate pair alone.
+/// Returns true if a string in a valid value has an escape of an unpaired surrogate.
 pub fn has_half_pair(value: &[u8]) -> bool {
     let mut rest = value;
     while let Some(escaped) = memchr(b'\\', rest).and_then(|at| rest.get(at..)) {
@@ -76,7 +76,7 @@ pub fn has_half_pair(value: &[u8]) -> bool {
     false
 }
 
-/// Decodes the escape with which the bytes begin and tells its length.
+/// Decodes the escape at the start of the bytes, and returns its character and length.
 fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
     Some(match bytes.get(1)? {
         b'b' => ('\u{8}', 2),
@@ -98,7 +98,7 @@ fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
     })
 }
 
-/// Returns the unit of UTF-16 that an escape names.
+/// Returns the UTF-16 unit of a `\u` escape.
 pub(super) fn utf16_unit(bytes: &[u8]) -> Option<u16> {
     let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()

@@ -1,4 +1,4 @@
-//! Excluding: which sessions the user keeps out of the store.
+//! Exclusions: which sessions the user keeps out of the store.
 
 use std::{
     fmt,
@@ -7,34 +7,34 @@ use std::{
 
 use serde::Deserialize;
 
-/// The sessions that are left out of the store.
+/// The sessions that are excluded from the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Exclude {
-    /// Folders: a session that works in one of them, or below it, is left out.
+    /// Folders: a session that works in one of them, or below it, is excluded.
     pub folders: Vec<PathBuf>,
-    /// Sessions: ids, or how ids begin.
+    /// Sessions: ids, or prefixes of ids.
     pub sessions: Vec<String>,
     /// Agents: the names of their formats.
     pub agents: Vec<String>,
-    /// Of the folders, those to which links lead, each with where it is.
+    /// Those folders that are reached through links, each with its real path.
     #[serde(skip)]
     pub links: Vec<(PathBuf, PathBuf)>,
-    /// Why the settings cannot be read, if they cannot: nothing tells then what they leave out, and all is.
+    /// Why the settings cannot be read, if so. It is unknown then what they exclude, so everything is excluded.
     #[serde(skip)]
     pub unread: Option<String>,
 }
 
-/// The setting that leaves a session out.
+/// The setting that excludes a session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exclusion {
     /// The session works in this folder, or below it.
     Folder(PathBuf),
-    /// Its id begins so.
+    /// The session's id has this prefix.
     Session(String),
-    /// It is of this agent.
+    /// The session is one of this agent's.
     Agent(String),
-    /// It may work in one of the folders: nothing tells in which one it does.
+    /// The session may work in one of the folders, but its folder is not known.
     Unplaced,
     /// The settings cannot be read, for this reason.
     Unread(String),
@@ -55,10 +55,10 @@ impl fmt::Display for Exclusion {
 }
 
 impl Exclude {
-    /// Returns a digest by which an index knows which settings left sessions out of it.
+    /// Returns a digest with which an index records the settings that excluded sessions from it.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let Self { folders, sessions, agents, links, unread } = self;
-        // Where no link leads anywhere it is what it was before links counted, so that no index is made again for it.
+        // Without links the digest equals that of versions before links counted, so existing indexes stay valid.
         let links = if links.is_empty() { String::new() } else { format!("{links:?}") };
         let said = format!(
             "Exclude {{ folders: {folders:?}, sessions: {sessions:?}, agents: {agents:?} }}{links}{}",
@@ -67,8 +67,8 @@ impl Exclude {
         *blake3::hash(said.as_bytes()).as_bytes()
     }
 
-    /// Returns it with `~` for the home folder replaced, or what in it can leave nothing out; `resolve` tells where a folder
-    /// lies if links lead to it.
+    /// Returns the exclusions with `~` expanded to the home folder, or an error for entries that cannot match anything. `resolve`
+    /// returns the real path of a folder that is reached through links.
     pub fn at_home(
         &self,
         home: Option<&Path>,
@@ -95,7 +95,7 @@ impl Exclude {
                 format!("exclude.folders contains {shown}: a folder must begin with / or ~/ and must not contain ..")
             })
         };
-        // An id behind the name of an agent may be empty, too.
+        // The id after an agent's name may be empty, too.
         let is_empty =
             |id: &String| id.split_once(':').map_or(id.as_str(), |(_, id)| id).is_empty();
         if self.sessions.iter().any(is_empty) {
@@ -114,7 +114,7 @@ impl Exclude {
         Ok(Self { folders, links, ..self.clone() })
     }
 
-    /// Returns the setting that leaves out a session of an agent, which works in a folder.
+    /// Returns the setting that excludes a session, given its agent, its id and its folder.
     pub fn find(&self, agent: &str, session: &str, folder: Option<&Path>) -> Option<Exclusion> {
         if let Some(why) = &self.unread {
             return Some(Exclusion::Unread(why.clone()));
@@ -135,13 +135,13 @@ impl Exclude {
         typed.or_else(linked).map(|folder| Exclusion::Folder(folder.clone()))
     }
 
-    /// Returns whether nothing is left out.
+    /// Returns true if nothing is excluded.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Returns whether a word looks as if it stood for several.
+/// Returns true if a word contains a wildcard.
 fn is_wild(word: &str) -> bool {
     word.contains(['*', '?', '['])
 }

@@ -1,4 +1,4 @@
-//! Explaining: the settings in force as a file of settings, each key with its meaning and the source of its value.
+//! Explaining: the effective settings as a settings file, with the meaning of each key and the source of its value.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::{
 };
 
 impl Read {
-    /// Returns a file of the settings in force.
+    /// Returns the effective settings as a file.
     pub fn explain(&self) -> String {
         let known = keys(&EXAMPLE_FILE).unwrap_or_default();
         let mut text = String::with_capacity(EXAMPLE.len() * 2);
         let mut start = 0;
         for line in EXAMPLE.split_inclusive('\n') {
-            // The head of a section names the sections around it too.
+            // The header of a section is also the first key of the sections around it.
             let here = known.iter().filter(|key| (start..start + line.len()).contains(&key.at));
             let key = here.max_by_key(|key| key.path.len());
             start += line.len();
@@ -23,7 +23,7 @@ impl Read {
                 continue;
             };
             if pattern(&key.path) != key.path {
-                // Names of the user's own: the names in the example are only examples.
+                // Names that the user chooses: those in the example are only examples.
                 let _ = write!(text, "# {line}");
                 continue;
             }
@@ -56,24 +56,24 @@ impl Read {
 }
 
 impl Setting {
-    /// Returns the key as a file has it.
+    /// Returns the key as written in a file.
     pub fn name(&self) -> String {
         dotted(&self.key)
     }
 
-    /// Returns the file and the line that set it.
+    /// Returns the file and line that set it.
     fn place(&self) -> String {
         format!("{}, line {}", self.file, self.line)
     }
 }
 
-/// Returns names as a key of a file.
+/// Joins names into a dotted key.
 fn dotted(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| bare(name)).collect();
     names.join(".")
 }
 
-/// Returns a name as a key of a file.
+/// Returns a name as a key, quoted if necessary.
 fn bare(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(is_bare) {

@@ -1,12 +1,12 @@
-//! Settings: the user's choices, made once in `config.toml`, read from text.
+//! Settings: the user's choices in `config.toml`, parsed from text.
 //!
-//! A section is a struct in `section` and a table in the file `examples/config.toml`, which documents every key: a key
-//! that it lacks is unknown, so that no key goes unexplained. Several files are laid over each other, key by key.
+//! A section is a struct in `section` and a table in `examples/config.toml`, which documents every key. A key that the example
+//! lacks is unknown, so every key is documented. Several files are merged key by key.
 //!
-//! Invariant: a file with an unknown key is read; one with a value of the wrong type is refused, by line and key.
-//! Invariant: a store's own file sets only keys that are named as open to it; all others are set by the user's own file alone: what
-//! runs, sends or reads beyond a session, leaves sessions out, or hides or shows secrets.
-//! Invariant: what cannot be read is an error; no settings are never taken for the ones that were meant.
+//! Invariant: a file with an unknown key is read; a file with a value of the wrong type is rejected, with its line and key.
+//! Invariant: the store's own file can only set keys that are listed as open to it. Everything else comes only from the user's
+//! file: what runs programs, sends data or reads beyond a session, excludes sessions, or hides or shows secrets. Invariant:
+//! unreadable settings are an error and never treated as empty ones.
 
 mod exclude;
 mod explain;

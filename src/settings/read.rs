@@ -1,4 +1,4 @@
-//! Reading: files of settings laid over each other, with the line that each value comes from.
+//! Reading: merges settings files and records the line of each value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use super::{
     slip::distance,
 };
 
-/// Who wrote a file of settings, which decides what it may set.
+/// Who wrote a settings file, which determines what it may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The user.
     User,
-    /// The maker of the store: only keys that are named as open to it are taken from it, and none of them runs, sends or reads beyond
-    /// a session, leaves sessions out, or says what is secret.
+    /// Whoever created the store. Only keys that are listed as open are accepted; none of them runs programs, sends data or reads
+    /// beyond a session, excludes sessions, or decides what is secret.
     Store,
 }
 
-/// A text of settings with a name for people.
+/// The text of a settings file, with a name for messages.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
     /// Its name.
@@ -33,16 +33,16 @@ pub struct File<'a> {
     pub text: &'a str,
 }
 
-/// The content of files of settings together.
+/// The merged content of settings files.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
     /// The settings.
     pub settings: Settings,
-    /// The values that were set, in the order of their keys.
+    /// The values that were set, sorted by key.
     pub set: Vec<Setting>,
-    /// The values that were not taken, because only the user's own file may set them.
+    /// The values that were refused because only the user's own file may set them.
     pub refused: Vec<Setting>,
-    /// The keys that mean nothing.
+    /// The unknown keys.
     pub unknown: Vec<Unknown>,
 }
 
@@ -61,7 +61,7 @@ pub struct Setting {
     pub line: usize,
 }
 
-/// A key that means nothing.
+/// An unknown key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// The file.
@@ -72,16 +72,16 @@ pub struct Unknown {
     pub line: usize,
     /// The key, with its sections.
     pub key: String,
-    /// The known key that is nearest to it.
+    /// The most similar known key.
     pub nearest: String,
 }
 
 impl Unknown {
-    /// How many letters a section's name may be away from the one that is meant.
+    /// The maximum edit distance of a misspelt section name.
     const NEAR: usize = 2;
 
-    /// Returns whether it may be meant for a key that leaves sessions out: it is in that section, in one of nearly its
-    /// name, or is a key of it in no section or in another one.
+    /// Returns true if it may be a misspelt key that excludes sessions: it is in the section `exclude` or one with a similar
+    /// name, or it is a key of that section in the wrong place.
     pub fn may_exclude(&self) -> bool {
         const SECTION: &str = "exclude";
         const KEYS: [&str; 3] = ["folders", "sessions", "agents"];
@@ -115,13 +115,13 @@ pub enum SettingsError {
         /// The problem.
         problem: String,
     },
-    /// The files do not fit together.
+    /// The merged files are not valid together.
     #[error("the merged settings are not valid: {problem}")]
     Together {
         /// The problem.
         problem: String,
     },
-    /// A value does not fit its key.
+    /// A value has the wrong type or range.
     #[error("{file}, line {line}: {key} cannot be {problem}")]
     Value {
         /// The file.
@@ -135,9 +135,9 @@ pub enum SettingsError {
     },
 }
 
-/// The keys that a store's own settings may set too: how much of a session a model is shown and when it is compacted, and how
-/// patiently and in which words a model is asked. All others are the user's own, so that none runs, sends or reads beyond a session,
-/// leaves sessions out, or says what is secret, unless it is named here.
+/// The keys that a store's own settings may also set: how much of a session a model sees and when it is compacted, and the
+/// timeouts and parameters of requests to a model. All other keys are the user's alone, so by default a key that runs programs,
+/// sends data, reads beyond a session, excludes sessions or decides what is secret is closed.
 const OPEN: [&[&str]; 28] = [
     &["window", "default"],
     &["window", "block"],
@@ -170,7 +170,7 @@ const OPEN: [&[&str]; 28] = [
 ];
 
 impl Read {
-    /// Returns whether a value is at or below a key that means nothing.
+    /// Returns true if a value is at or below an unknown key.
     pub fn is_unknown(&self, set: &Setting) -> bool {
         let key = set.key.join(".");
         self.unknown.iter().filter(|unknown| unknown.file == set.file).any(|unknown| {
@@ -181,9 +181,9 @@ impl Read {
 }
 
 impl Settings {
-    /// Reads settings from files, of which the later ones count.
+    /// Reads and merges settings files; later files take precedence.
     pub fn read(files: &[File<'_>]) -> Result<Read, SettingsError> {
-        // Most users have no such file, and then the known keys need not be read.
+        // Most users have no settings file; then the known keys need not be parsed.
         if files.is_empty() {
             return Ok(Read::default());
         }
@@ -221,8 +221,8 @@ impl Settings {
     }
 }
 
-/// Returns the settings that files make together. Each of them is valid by itself, and so is their sum as long as no key needs
-/// another one: what does not fit is an error, and never the default of all.
+/// Returns the merged settings. Each file is valid by itself, and so is the result as long as no key depends on another. If it is
+/// not valid, that is an error and never falls back to the defaults.
 fn together(merged: Table) -> Result<Settings, SettingsError> {
     let settings = Value::Table(merged).try_into();
     settings.map_err(|error| SettingsError::Together { problem: error.message().to_owned() })
@@ -256,7 +256,7 @@ fn remove(table: &mut Table, path: &[String]) {
     table.map(|table| table.remove(name));
 }
 
-/// Lays a table over another one, key by key.
+/// Merges a table into another one, key by key.
 fn lay_over(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
@@ -268,14 +268,14 @@ fn lay_over(below: &mut Table, above: Table) {
     }
 }
 
-/// A key of a file: its sections and itself, and where it and its value stand.
+/// A key in a file with its sections, and the offsets of the key and the end of its value.
 pub(super) struct Key {
     pub(super) path: Vec<String>,
     pub(super) at: usize,
     end: usize,
 }
 
-/// Returns the keys of a file, in the order in which they stand there.
+/// Returns the keys of a file, in file order.
 pub(super) fn keys(file: &File<'_>) -> Result<Vec<Key>, SettingsError> {
     fn walk(table: &DeTable<'_>, above: &[String], keys: &mut Vec<Key>) {
         for (name, value) in table {
@@ -311,7 +311,7 @@ fn syntax(file: &File<'_>, error: &toml::de::Error) -> SettingsError {
 
 fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsError {
     let at = error.span().map_or(0, |span| span.start);
-    // The innermost key that comes before the fault and whose value ends behind it.
+    // The innermost key that starts before the error and whose value ends after it.
     let around = |key: &&Key| key.at <= at && at < key.end.max(key.at + 1);
     let key = keys.iter().filter(around).max_by_key(|key| (key.path.len(), key.at));
     let key = key.map(|key| key.path.join(".")).unwrap_or_default();
@@ -319,7 +319,7 @@ fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsErro
     SettingsError::Value { file: file.name.to_owned(), line: line_of(file, at), key, problem }
 }
 
-/// Returns in a person's words which value a key cannot have, and what it is.
+/// Describes the invalid value of a key, and what is expected, in plain words.
 fn in_words(message: &str, key: &str) -> String {
     let told = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     let Some((found, expected)) = told.and_then(|told| told.split_once(", expected ")) else {
@@ -342,10 +342,10 @@ fn in_words(message: &str, key: &str) -> String {
 pub(super) const EXAMPLE_FILE: File<'_> =
     File { name: "the example", author: Author::User, text: EXAMPLE };
 
-/// The sections in which names are the user's own.
+/// The sections whose keys are names that the user chooses.
 const FREE: [&[&str]; 4] = [&["models"], &["channels"], &["channels", "*", "users"], &["provider"]];
 
-/// Returns a path with the user's own names replaced by `*`.
+/// Returns a path with names chosen by the user replaced by `*`.
 pub(super) fn pattern(path: &[String]) -> Vec<String> {
     let mut pattern: Vec<String> = Vec::with_capacity(path.len());
     for name in path {
@@ -355,7 +355,7 @@ pub(super) fn pattern(path: &[String]) -> Vec<String> {
     pattern
 }
 
-/// Returns the keys that mean something, as the example has them, with `*` for the user's own names.
+/// Returns the known keys, according to the example, with `*` for names chosen by the user.
 fn known() -> Result<BTreeSet<Vec<String>>, SettingsError> {
     Ok(keys(&EXAMPLE_FILE)?.iter().map(|key| pattern(&key.path)).collect())
 }
@@ -365,7 +365,7 @@ fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) ->
     let mut within: Vec<&[String]> = Vec::new();
     for key in keys {
         let found = pattern(&key.path);
-        // The keys of an unknown section are not reported too.
+        // Keys in an unknown section are not reported separately.
         if known.contains(&found) || within.iter().any(|above| key.path.starts_with(above)) {
             continue;
         }

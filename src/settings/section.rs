@@ -1,4 +1,4 @@
-//! Sections: every setting there is.
+//! Sections: all settings.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::exclude::Exclude;
 
-/// Every key there is, explained.
+/// The file that explains every key.
 pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 
 /// The settings.
@@ -14,40 +14,40 @@ pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 #[serde(default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// When the bare program says what to do next.
+    /// When the bare program suggests the next step.
     pub hints: Hints,
     /// The window guard.
     pub window: Window,
-    /// The user's words about models.
+    /// The user's settings per model.
     pub models: BTreeMap<String, Model>,
     /// How much of the history is sent.
     pub limits: Limits,
-    /// The user's words about channels.
+    /// The user's settings per channel.
     pub channels: BTreeMap<String, Channel>,
     /// How a context is compacted.
     pub compaction: Compaction,
-    /// Models that can be asked.
+    /// Models that can be used.
     pub provider: BTreeMap<String, Provider>,
     /// How a turn is run.
     pub turn: Turn,
-    /// What is imported without being asked for.
+    /// Automatic imports.
     pub import: Import,
-    /// Which sessions are left out of the store.
+    /// The sessions that are excluded from the store.
     pub exclude: Exclude,
-    /// What is no secret although it looks like one.
+    /// What is not a secret although it looks like one.
     pub secrets: Secrets,
-    /// What is masked in documents, next to secrets.
+    /// What is masked in documents in addition to secrets.
     pub mask: Mask,
 }
 
-/// When the bare program says what to do next.
+/// When the bare program suggests the next step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hints {
-    /// Until a few different commands were used.
+    /// Until the user has used a few different commands.
     #[default]
     First,
-    /// Each time.
+    /// Always.
     Always,
 }
 
@@ -57,116 +57,116 @@ pub enum Hints {
 pub struct Window {
     /// The window of an unknown model.
     pub default: Option<u64>,
-    /// A smaller window is refused.
+    /// A smaller window is an error.
     pub block: Option<u64>,
-    /// A smaller window is warned of.
+    /// A smaller window causes a warning.
     pub warn: Option<u64>,
-    /// No agent uses more.
+    /// The maximum window that any agent uses.
     pub cap: Option<u64>,
 }
 
-/// The user's words about a model.
+/// The user's settings for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Model {
-    /// How many tokens it takes.
+    /// Its context window in tokens.
     pub window: Option<u64>,
 }
 
-/// How much of the history is sent; 0 is all.
+/// How much of the history is sent; 0 means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The most turns.
+    /// The maximum number of turns.
     pub turns: usize,
-    /// The most messages.
+    /// The maximum number of messages.
     pub messages: usize,
-    /// The most tokens.
+    /// The maximum number of tokens.
     pub tokens: u64,
 }
 
-/// How many turns are sent on a channel; 0 is all.
+/// How many turns are sent on a channel; 0 means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Channel {
-    /// To one person.
+    /// In a conversation with one person.
     pub direct: usize,
-    /// To several.
+    /// In a group.
     pub group: usize,
-    /// To these persons.
+    /// In a conversation with these people.
     pub users: BTreeMap<String, usize>,
 }
 
-/// How a context is compacted; a key that is left out has its default.
+/// How a context is compacted; missing keys have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Compaction {
-    /// Which provider writes summaries, or `extract`.
+    /// The provider that writes summaries, or `extract`.
     pub summarizer: Option<String>,
-    /// How much is kept: a number of messages, or a share.
+    /// How much is kept unchanged: a number of messages, or a share.
     pub keep: Option<String>,
-    /// The subject on which summaries are to dwell.
+    /// The subject that summaries should focus on.
     pub focus: Option<String>,
-    /// At how many per cent of the window it is due.
+    /// The percentage of the window at which a compaction is due.
     pub percent: Option<u64>,
-    /// How much of the window is reserved for an answer.
+    /// How many tokens of the window are reserved for an answer.
     pub reserve: Option<u64>,
-    /// How many seconds it may take.
+    /// The timeout in seconds.
     pub timeout: Option<u64>,
-    /// Whether a failing model is an error.
+    /// Whether a failing model is an error; otherwise the fallback is used.
     pub strict: bool,
-    /// Whether a summariser is shown files outside of the folder in which the user works.
+    /// Whether the summariser may see files outside the user's working folder.
     pub outside: bool,
-    /// A command that is run before.
+    /// A command to run before.
     pub before: Option<String>,
-    /// A command that is run after.
+    /// A command to run after.
     pub after: Option<String>,
-    /// How many seconds each of these may take.
+    /// The timeout of these commands in seconds.
     pub hook_timeout: Option<u64>,
 }
 
-/// A model that can be asked.
+/// A model that can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Provider {
-    /// How it is asked.
+    /// Its interface.
     pub kind: ProviderKind,
-    /// Where it is.
+    /// Its URL.
     pub url: Option<String>,
-    /// Its name there.
+    /// The model's name there.
     pub model: Option<String>,
-    /// The variable of the environment that holds the key.
+    /// The environment variable that contains the API key.
     pub key_env: Option<String>,
-    /// Whether the key may be sent to another computer by plain HTTP.
+    /// Whether the key may be sent to another computer over plain HTTP.
     pub insecure: bool,
     /// The command that answers.
     pub command: Option<String>,
-    /// How many tokens it takes.
+    /// Its context window in tokens.
     pub window: Option<u64>,
-    /// How many tokens an answer may have.
+    /// The maximum number of tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// How many seconds a request may take.
+    /// The timeout of a request in seconds.
     pub timeout: Option<u64>,
-    /// How often a request is made again.
+    /// The number of retries.
     pub retries: Option<u32>,
-    /// Whether it is asked to stream.
+    /// Whether answers are streamed.
     pub stream: bool,
-    /// Whether it is told what it can cache; left out, it is.
+    /// Whether requests mark what the provider can cache; the default is yes.
     pub cache: Option<bool>,
-    /// The name of the limit of an answer in a request.
+    /// The name of the field for the answer limit in a request.
     pub max_tokens_as: Option<String>,
 }
 
-/// How a model is asked.
+/// The interface of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// As OpenAI's chat completions are.
+    /// OpenAI's chat completions.
     #[default]
     Openai,
-    /// As Anthropic's messages are.
+    /// Anthropic's messages.
     Anthropic,
-    /// As a command.
+    /// A command.
     Command,
 }
 
@@ -174,17 +174,17 @@ pub enum ProviderKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Turn {
-    /// Which provider answers.
+    /// The provider that answers.
     pub provider: Option<String>,
-    /// A command that answers calls.
+    /// A command that executes tool calls.
     pub tools: Option<String>,
-    /// How many seconds it may take for one.
+    /// Its timeout per call in seconds.
     pub tools_timeout: Option<u64>,
-    /// How often the model is asked in one turn.
+    /// The maximum number of requests per turn.
     pub steps: Option<usize>,
 }
 
-/// What is imported without being asked for.
+/// Automatic imports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Import {
@@ -192,24 +192,24 @@ pub struct Import {
     pub auto: Option<bool>,
 }
 
-/// What is no secret although it looks like one.
+/// What is not a secret although it looks like one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Secrets {
-    /// Rules that find nothing, by their names.
+    /// The names of rules that are disabled.
     pub allow_rules: Vec<String>,
-    /// Regular expressions: what fits one as a whole.
+    /// Regular expressions; a value that matches one completely is allowed.
     pub allow_values: Vec<String>,
-    /// Entries in which nothing is found, by the beginnings of their ids.
+    /// Entries in which nothing is found, by prefixes of their ids.
     pub allow_entries: Vec<String>,
 }
 
-/// What is masked in documents, next to secrets.
+/// What is masked in documents in addition to secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Mask {
-    /// Whether the names of persons are, in the paths of their folders.
+    /// Whether to mask user names in paths of home folders.
     pub homes: bool,
-    /// Whether e-mail addresses are.
+    /// Whether to mask e-mail addresses.
     pub emails: bool,
 }

@@ -1,9 +1,9 @@
-//! Slips: how far a word that was typed is from one that is known.
+//! Typos: the distance between a typed word and a known one.
 
-/// A longer word is a slip of none.
+/// The maximum length of a word; a longer one has no similar words.
 const LONGEST: usize = 64;
 
-/// Returns how many letters must be put in, left out, changed or exchanged with the next to make one word of another.
+/// Returns the number of insertions, deletions, substitutions and transpositions that turn one word into the other.
 pub fn distance(one: &str, other: &str) -> usize {
     if one.len().max(other.len()) > LONGEST {
         return usize::from(one != other) * LONGEST;

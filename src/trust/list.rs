@@ -1,8 +1,8 @@
-//! A list in a file of the user's own state folder: an item a line, read whole and replaced whole.
+//! A list in a file of the user's state folder: one item per line, read and replaced as a whole.
 //!
-//! Items are bytes, because paths are; a line break in one is written as `\n`, a backslash as `\\`.
+//! Items are bytes, because paths are. A line feed in an item is written as `\n`, a backslash as `\\`.
 //!
-//! Invariant: a list was written by the user who reads it: somebody else's file, or anything but a file, is an error.
+//! Invariant: only a regular file of the current user is read; anything else is an error.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use std::{
 
 use crate::disk::{self, Links};
 
-/// The longest list that is read, in bytes.
+/// The maximum length of a list in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// A list of one kind of thing.
+/// A list of one kind of items.
 #[derive(Clone, Debug)]
 pub struct List {
     folder: PathBuf,
@@ -24,12 +24,12 @@ pub struct List {
 }
 
 impl List {
-    /// Returns the list of this name in the user's state folder, which need not be there.
+    /// Returns the list with this name in the user's state folder, which need not exist.
     pub fn new(folder: &Path, name: &'static str) -> Self {
         Self { folder: folder.to_owned(), name }
     }
 
-    /// Returns the items; a list that is not there is empty.
+    /// Returns the items; a missing list is empty.
     pub fn read(&self) -> io::Result<Vec<Vec<u8>>> {
         let path = self.folder.join(self.name);
         let file = match disk::open(&path, Links::Refuse) {
@@ -44,7 +44,7 @@ impl List {
         Ok(lines.map(unescape).collect())
     }
 
-    /// Changes the list in one step; the folder is made, private, if it is not there.
+    /// Changes the list atomically, and creates the folder, private, if it is missing.
     pub fn change(&self, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> io::Result<()> {
         disk::make_folders(&self.folder)?;
         let at = |end: &str| self.folder.join(format!("{}{end}", self.name));
@@ -62,7 +62,7 @@ impl List {
     }
 }
 
-/// Returns an item as its line.
+/// Encodes an item as a line.
 fn escape(item: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(item.len() + 1);
     for &byte in item {
@@ -76,7 +76,7 @@ fn escape(item: &[u8]) -> Vec<u8> {
     line
 }
 
-/// Returns the item of a line.
+/// Decodes a line.
 fn unescape(line: &[u8]) -> Vec<u8> {
     let mut item = Vec::with_capacity(line.len());
     let mut bytes = line.iter().copied();

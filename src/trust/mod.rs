@@ -1,12 +1,12 @@
-//! Trust: on this machine, this user says which stores in folders are used, and which files of agents are written.
+//! Trust: which stores in folders this user trusts on this machine, and which agents' files may be written.
 //!
-//! A store, a setting or a path that somebody else could have written is data. It has power only through an item of a
-//! list in the user's own state folder, which no repository, archive or transcript reaches.
+//! A store, a setting or a path that someone else could have written is just data. It only takes effect through an item of a list
+//! in the user's state folder, which no repository, archive or transcript can change.
 //!
-//! Trust names a store by its path, by the device and inode of its folder, by the inode of its database and by its own id,
-//! a number that was drawn when it was made. A store that a checkout puts in its place is a strange one.
+//! Trust identifies a store by its path, the device and inode of its folder, the inode of its database, and its own random id. A
+//! store that a checkout puts in its place is a strange one.
 //!
-//! Invariant: of a strange store nothing is opened; it is looked at from outside.
+//! Invariant: no file of a strange store is opened; only its metadata is examined.
 
 mod list;
 
@@ -28,12 +28,12 @@ use crate::model::{
     DATABASE, MENDING, MachineId, StoreId, TRANSCRIPTS, is_damaged_folder, is_part,
 };
 
-/// The list that holds the number of this computer.
+/// The list that contains the number of this computer.
 const MACHINE: &str = "machine";
-/// How many parts a store's folder may have; a store makes fewer than ten.
+/// The maximum number of files in a store's folder; a store creates fewer than ten.
 const MOST_PARTS: usize = 100;
 
-/// The marks that tell a store from every other one, but for its own id.
+/// What identifies a store, apart from its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The device that its folder is on.
@@ -49,14 +49,13 @@ pub struct Place {
 pub struct Trusted {
     /// Its folder, without links.
     pub path: PathBuf,
-    /// Where it lay when it was trusted.
+    /// Its place when it was trusted.
     pub place: Place,
     /// Its own id.
     pub store: StoreId,
 }
 
-/// Why a store that was found in a folder is not used. A part is named by its path below that folder, the folder itself by
-/// nothing.
+/// Why a store in a folder is not used. A part is named by its path relative to that folder; the folder itself is the empty path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strange {
@@ -64,17 +63,17 @@ pub enum Strange {
     Unknown,
     /// Another store was trusted at this path.
     Replaced,
-    /// There is no store in it.
+    /// It contains no store.
     Empty,
     /// A part of it is a link.
     Link(PathBuf),
-    /// A part of it is not the file or the folder that it should be.
+    /// A part of it is not the kind of file that it should be.
     Odd(PathBuf),
-    /// A part of it belongs to somebody else.
+    /// A part of it belongs to another user.
     Foreign(PathBuf),
-    /// Other users can reach its content.
+    /// Other users can access its content.
     Open,
-    /// A part of it has a mode that undertext gives to none: something else wrote it there.
+    /// A part of it has a mode that undertext never sets, so something else created it.
     Brought(PathBuf),
     /// A part of it, or the list of trusted stores, cannot be read.
     Unreadable(String),
@@ -107,7 +106,7 @@ impl fmt::Display for Strange {
 }
 
 impl Strange {
-    /// Returns whether the store would be used if this user trusted it.
+    /// Returns true if the store would be used if this user trusted it.
     pub fn may_be_trusted(&self) -> bool {
         matches!(self, Self::Unknown | Self::Replaced | Self::Open | Self::Brought(_))
     }
@@ -124,17 +123,17 @@ impl From<io::Error> for Strange {
 pub struct Stores(List);
 
 impl Stores {
-    /// Returns those that a user's state folder lists.
+    /// Returns the stores that are listed in a user's state folder.
     pub fn of(state: &Path) -> Self {
         Self(List::new(state, "trusted"))
     }
 
-    /// Returns all of them, the earliest first.
+    /// Returns all of them, oldest first.
     pub fn all(&self) -> io::Result<Vec<Trusted>> {
         Ok(self.0.read()?.iter().filter_map(|item| Trusted::parse(item)).collect())
     }
 
-    /// Trusts a store; forgets the earlier items of its path.
+    /// Trusts a store, replacing earlier items with the same path.
     pub fn trust(&self, store: &Trusted) -> io::Result<()> {
         self.0.change(|items| {
             forget(items, &store.path);
@@ -142,15 +141,14 @@ impl Stores {
         })
     }
 
-    /// Trusts a path no more and returns whether it was trusted.
+    /// Removes a path, and returns true if it was trusted.
     pub fn distrust(&self, path: &Path) -> io::Result<bool> {
         let mut found = false;
         self.0.change(|items| found = forget(items, path))?;
         Ok(found)
     }
 
-    /// Returns the store that is trusted at a folder, if its place is still the same; only its own id tells whether it
-    /// is that store.
+    /// Returns the trusted store of a folder, if its place is unchanged. The caller still has to compare the store's own id.
     pub fn at(&self, folder: &Path) -> Result<Trusted, Strange> {
         let listed = self.all()?.into_iter().find(|store| store.path == folder);
         let (listed, place) = match (listed, examine(folder)) {
@@ -162,17 +160,17 @@ impl Stores {
     }
 }
 
-/// The files of agents that this user pointed at on this machine: a command may write them wherever they lie.
+/// The agents' files that this user named on this machine: commands may write them anywhere.
 #[derive(Clone, Debug)]
 pub struct Files(List);
 
 impl Files {
-    /// Returns those that a user's state folder lists.
+    /// Returns the files that are listed in a user's state folder.
     pub fn of(state: &Path) -> Self {
         Self(List::new(state, "attached"))
     }
 
-    /// Returns all of them, without links in their paths.
+    /// Returns the paths of all of them, without links.
     pub fn all(&self) -> io::Result<Vec<PathBuf>> {
         let path = |item: &Vec<u8>| PathBuf::from(OsStr::from_bytes(item));
         Ok(self.0.read()?.iter().map(path).collect())
@@ -195,14 +193,14 @@ impl Files {
     }
 }
 
-/// Removes the items of a path and returns whether there were any.
+/// Removes the items with a path, and returns true if there were any.
 fn forget(items: &mut Vec<Vec<u8>>, path: &Path) -> bool {
     let before = items.len();
     items.retain(|item| Trusted::parse(item).is_none_or(|store| store.path != path));
     items.len() < before
 }
 
-/// Looks at a store's folder and all its parts from outside: they must be files and folders of this user alone.
+/// Examines the metadata of a store's folder and all its parts: they must be files and folders of this user alone.
 pub fn examine(folder: &Path) -> Result<Place, Strange> {
     let meta = check(folder, Path::new(""))?;
     if !meta.is_dir() {
@@ -238,21 +236,21 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     if is_open(&meta) {
         return Err(Strange::Open);
     }
-    // What a checkout of a repository brings has such a mode, and changes neither the folder nor the database.
+    // A repository's checkout creates files with such a mode, and it changes neither the folder nor the database.
     if let Some(part) = brought {
         return Err(Strange::Brought(part));
     }
     Ok(Place { device: meta.dev(), inode: meta.ino(), database: database.ino() })
 }
 
-/// Returns whether a part of a store's folder is a folder: what a mending makes, or keeps of a damaged store, is not looked
-/// into, since no command but a mending reads it.
+/// Returns true if a part of a store's folder must be a folder. The folders of a repair, and those that preserve a damaged store,
+/// are not examined, because only a repair reads them.
 fn is_folder(name: &Path) -> bool {
     let names = [TRANSCRIPTS, MENDING];
     names.iter().any(|one| name == Path::new(one)) || is_damaged_folder(name.as_os_str())
 }
 
-/// Returns whether a part of a store's folder is one that only undertext writes.
+/// Returns true if only undertext writes this part of a store's folder.
 fn is_own(name: &Path) -> bool {
     is_part(name.as_os_str())
 }
@@ -261,7 +259,7 @@ fn is_open(meta: &Metadata) -> bool {
     meta.permissions().mode() & 0o077 != 0
 }
 
-/// Closes a store's folder, and what undertext wrote into it, to all other users.
+/// Removes other users' access to a store's folder and to the files that undertext wrote in it.
 pub fn close(folder: &Path) -> io::Result<()> {
     let shut = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
     shut(folder, 0o700)?;
@@ -285,7 +283,7 @@ pub fn close(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the names in a folder, if there are no more than `most`.
+/// Returns the names in a folder, if there are at most `most`.
 fn names(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Strange> {
     let mut names = Vec::new();
     for part in fs::read_dir(folder)? {
@@ -298,7 +296,7 @@ fn names(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Strange> {
     Ok(names)
 }
 
-/// Looks at one part of a store's folder.
+/// Examines the metadata of one part of a store's folder.
 fn check(folder: &Path, part: &Path) -> Result<Metadata, Strange> {
     let path = if part == Path::new("") { folder.to_owned() } else { folder.join(part) };
     let meta = fs::symlink_metadata(path)?;
@@ -315,7 +313,7 @@ fn check(folder: &Path, part: &Path) -> Result<Metadata, Strange> {
 }
 
 impl Trusted {
-    /// Returns it as an item of the list: four fields, then the path, which may hold spaces.
+    /// Encodes it as an item of the list: four fields, then the path, which may contain spaces.
     fn item(&self) -> Vec<u8> {
         let Place { device, inode, database } = self.place;
         let mut item = format!("{device} {inode} {database} {} ", self.store).into_bytes();
@@ -337,8 +335,8 @@ impl Trusted {
     }
 }
 
-/// Returns the number that was drawn for this user on this computer. One that cannot be read is an error: with another one
-/// all files would seem to lie on another computer.
+/// Returns the number that was drawn for this user on this computer. It is an error if it cannot be read: with a new number, all
+/// files would seem to be on another computer.
 pub fn machine(state: &Path) -> io::Result<Option<MachineId>> {
     let items = List::new(state, MACHINE).read()?;
     let Some(item) = items.first() else { return Ok(None) };
@@ -350,7 +348,7 @@ pub fn machine(state: &Path) -> io::Result<Option<MachineId>> {
     number.map(|number| Some(MachineId::new(number))).ok_or_else(why)
 }
 
-/// Keeps a number that was drawn for this user on this computer, unless one is kept, and returns the one that counts.
+/// Stores a number that was drawn for this user on this computer, unless there is one already, and returns the stored one.
 pub fn draw_machine(state: &Path, drawn: MachineId) -> io::Result<MachineId> {
     List::new(state, MACHINE).change(|items| {
         if items.is_empty() {
