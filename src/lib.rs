@@ -17,7 +17,7 @@
 //! let mut archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
 //! let session = verbs::new(&mut archive, &Layers::default(), &workspace)?.session;
 //!
-//! // A batch is one operation; each message of the user has a checkpoint before it.
+//! // A batch is one operation. Each user message gets a checkpoint before it.
 //! let said = [
 //!     Draft::Message(Speaker::User, "Why does the build fail?".to_owned()),
 //!     Draft::Message(Speaker::Assistant, "A symbol is missing.".to_owned()),
@@ -26,11 +26,11 @@
 //! let appended = verbs::append(&mut archive, &session, &workspace, &said)?;
 //! assert_eq!(appended.checkpoints, [0, 1]);
 //!
-//! // A checkpoint of one's own is where the session is.
+//! // You can also set a checkpoint at the current position.
 //! let marked = verbs::checkpoint(&mut archive, &session, Some("before the mending"))?;
 //! assert_eq!(marked.checkpoint, 2);
 //!
-//! // Back to before the second message, with a note for the model; what was left has a name.
+//! // Revert to just before the second user message, with a note for the model. The reverted end gets a name.
 //! let note = Some("The symbol is in libm.");
 //! let reverted = verbs::revert(&mut archive, &session, &workspace, "1", note)?;
 //! assert_eq!(reverted.left.as_deref(), Some("main.1"));
@@ -40,17 +40,17 @@
 //! };
 //! assert!(last(&archive)?.contains("libm"));
 //!
-//! // And forth again.
+//! // Undo the revert.
 //! verbs::undo(&mut archive, &session, None)?;
 //! assert_eq!(last(&archive)?, "Then mend it.");
 //!
-//! // A program that stays open holds the session by a handle, which keeps the last messages in memory.
+//! // A long-running program uses a handle, which keeps the last messages in memory.
 //! let mut handle = Handle::new(archive, session.clone(), workspace);
 //! handle.say(Speaker::Assistant, "Done.")?;
 //! let recent: Vec<String> = handle.messages(2)?.iter().map(|message| message.text()).collect();
 //! assert_eq!(recent, ["Then mend it.", "Done."]);
 //!
-//! // Every hash is computed again.
+//! // Recompute every hash.
 //! let verified = verbs::verify(handle.archive(), Some(&session), &mut |_| ())?;
 //! assert_eq!((verified.entries, verified.damaged), (5, 0));
 //! # Ok(())

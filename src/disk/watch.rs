@@ -83,7 +83,7 @@ impl Changes {
     }
 }
 
-/// What a name in a folder is, in a form that changes whenever it changes.
+/// What a name in a folder refers to. The value differs whenever the file or folder changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Folder { device: u64, inode: u64 },

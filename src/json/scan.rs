@@ -173,7 +173,6 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
     }
 }
 
-/// Reads a string with its quotes.
 fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
     if bytes.get(start) != Some(&b'"') {
         return Err(start);

@@ -147,7 +147,7 @@ impl WritableFile {
         }
     }
 
-    /// Truncates the file to `start` if the bytes after `start` are a prefix of `bytes`, so that nothing else was written there.
+    /// Truncates the file to `start` if the bytes after `start` are a prefix of `bytes`, which shows that nothing else was written there.
     fn take_back(&self, mut file: &File, start: u64, bytes: &[u8]) -> io::Result<()> {
         let mut written = Vec::new();
         file.seek(SeekFrom::Start(start))?;

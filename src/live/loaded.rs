@@ -383,7 +383,6 @@ impl Search<'_> {
     }
 }
 
-/// Returns a process, if it exists.
 fn process(pid: u32) -> Option<Process> {
     match rustix::fs::open(format!("/proc/{pid}"), FOLDER, Mode::empty()) {
         Ok(folder) => {

@@ -188,7 +188,7 @@ commands! {
         7 kept: u64,
         /// Which model wrote the summary.
         8 model: Option<String>,
-        /// How long the model took.
+        /// How long the compaction took.
         9 duration_ms: Option<u64>,
         /// Why only the fallback was written.
         10 fallback: Option<Text>,

@@ -23,7 +23,7 @@ pub struct Newest {
     pub hash: OperationId,
     /// When it was executed.
     pub at: Timestamp,
-    /// The number of entries after it.
+    /// The number of entries that the session then had.
     pub entries: u64,
 }
 

@@ -79,7 +79,7 @@ pub struct Compacted {
     pub model: String,
     /// The token usage of that model.
     pub usage: Usage,
-    /// How long the model took.
+    /// How long the compaction took.
     pub duration_ms: u64,
     /// Why the summary is only the fallback, if it is.
     pub fallback: Option<String>,

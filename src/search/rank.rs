@@ -1,8 +1,8 @@
 //! Ranks: the order in which matching texts are shown.
 //!
 //! ```text
-//! words     first texts with all words of the query within a page, then among them those with the words exactly as typed
-//!           within those, the BM25 score of the message, higher if the words are close together
+//! words     texts with all words of the query within a page come first, and among them those with the words as typed;
+//!           otherwise the BM25 score of the message decides, which is higher if the words are close together
 //! voice     messages to or from the agent rank above tool calls, and those above tool results
 //! stand     the current path ranks above text that is reverted, undone, truncated or on another branch
 //! recency   newer texts rank above older ones, by the logarithm of their age in days

@@ -35,7 +35,7 @@ const STRETCHES: usize = 2048;
 pub(crate) const CROWDED: &str = "\u{e000}";
 /// The maximum number of parts that are looked up per alternative. More would take time without narrowing the result much.
 const PARTS: usize = 64;
-/// One more than the maximum number of camel-case humps in a word; data in base64 has more.
+/// The maximum number of camel-case parts of a word; data in base64 has more.
 const HUMPS: usize = 6;
 /// The BM25 constants: the saturation for repeated words, and the penalty for long texts.
 const AGAIN: f32 = 1.2;

@@ -141,7 +141,6 @@ impl Exclude {
     }
 }
 
-/// Returns true if a word contains a wildcard.
 fn is_wild(word: &str) -> bool {
     word.contains(['*', '?', '['])
 }

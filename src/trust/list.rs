@@ -62,7 +62,6 @@ impl List {
     }
 }
 
-/// Encodes an item as a line.
 fn escape(item: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(item.len() + 1);
     for &byte in item {
@@ -76,7 +75,6 @@ fn escape(item: &[u8]) -> Vec<u8> {
     line
 }
 
-/// Decodes a line.
 fn unescape(line: &[u8]) -> Vec<u8> {
     let mut item = Vec::with_capacity(line.len());
     let mut bytes = line.iter().copied();
