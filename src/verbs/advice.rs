@@ -1,6 +1,6 @@
-//! Advice: the next steps after each error of a verb.
+//! Advice: the hints for each error of a verb.
 //!
-//! A list of what could have been meant is a field of its error, and a face shows it as it shows such things.
+//! Candidates (the names you could have meant) are a field of the error itself; each interface formats them in its own way.
 
 use std::{io, path::Path};
 
@@ -17,11 +17,11 @@ use crate::{
 
 /// How many names a hint lists.
 const LISTED: usize = 8;
-/// How much of a checkpoint's words a hint shows.
+/// How many characters of a checkpoint's prompt a hint shows.
 const WORDS: usize = 60;
 
 impl OpsError {
-    /// Returns what can be done next.
+    /// Returns hints for what to do next.
     pub fn hints(&self) -> Vec<Hint> {
         match self {
             Self::Store(error) => after_store(error),
@@ -104,7 +104,7 @@ impl OpsError {
     }
 }
 
-/// Returns what can be done where a session does not have what was asked for.
+/// Returns hints for something that a session does not have.
 fn after_session(error: &SessionError) -> Vec<Hint> {
     use SessionError as E;
     match error {
@@ -154,7 +154,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
     }
 }
 
-/// Returns what can be done about a session and its agent's file that could not be brought to agree.
+/// Returns hints for a session that could not catch up with its live file.
 fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let first = match why {
         SyncError::Loaded { holders, .. } => {
@@ -168,7 +168,7 @@ fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let_go(session, first)
 }
 
-/// Returns what can be done about the processes that have a session open.
+/// Returns hints for a session that other processes have open.
 fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
     let why = if is_final {
         "close the session there and run this again; while it is open, the agent would write the redacted text back"
@@ -182,7 +182,7 @@ fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
     [why.into()].into_iter().chain(ways).chain(force).collect()
 }
 
-/// Returns what can be done where files and store do not agree.
+/// Returns hints for an error between session files and the store.
 fn after_sync(error: &SyncError) -> Vec<Hint> {
     use SyncError as E;
     match error {
@@ -260,7 +260,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
     }
 }
 
-/// Returns what can be done about a file that may not be written.
+/// Returns hints for a file that must not be written.
 fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
     match why {
         Denied::Outside => vec![
@@ -287,7 +287,7 @@ fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
     }
 }
 
-/// Returns what can be done about a file that cannot be read or written, and how it is let go.
+/// Appends to `first` the hint to detach the file.
 fn let_go(session: &str, first: Vec<Hint>) -> Vec<Hint> {
     let or = if first.is_empty() { "" } else { "or " };
     let off = Line::new("attach").option("session", session).flag("off");
@@ -295,12 +295,12 @@ fn let_go(session: &str, first: Vec<Hint>) -> Vec<Hint> {
     first.into_iter().chain([off]).collect()
 }
 
-/// Returns what can be done about damage.
+/// Returns hints for a damaged store.
 fn damage() -> Vec<Hint> {
     vec![Line::new("verify").to("see what is damaged"), Hint::mend()]
 }
 
-/// Returns what can be done where the store refuses.
+/// Returns hints for an error of the store.
 fn after_store(error: &StoreError) -> Vec<Hint> {
     use StoreError as E;
     match error {
@@ -335,7 +335,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
     }
 }
 
-/// Returns what can be done where a session could not be brought under its window.
+/// Returns hints for a session that could not be made to fit its window.
 fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
     match error {
         Unrecovered::Blocked { .. } => vec![Hint::settings(
@@ -354,12 +354,12 @@ fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
     }
 }
 
-/// Returns what can be done about a folder that is no store's.
+/// Returns the hint for a folder that has no store.
 fn elsewhere() -> Hint {
     "with --store, name a folder that has a store, is empty, or does not exist yet".into()
 }
 
-/// Returns the ways to a first session.
+/// Returns the two ways to get a first session.
 fn beginnings() -> [Hint; 2] {
     [
         Line::new("import").to("import your agents' sessions"),
@@ -367,12 +367,12 @@ fn beginnings() -> [Hint; 2] {
     ]
 }
 
-/// Returns the hint after a disk was full.
+/// Returns the hint for a full disk.
 fn full() -> Hint {
     "nothing is lost; make room and try again".into()
 }
 
-/// Returns the beginning of a text, with a sign where more of it follows.
+/// Cuts a text to [`WORDS`] characters, with an ellipsis if anything was cut.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(WORDS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -380,12 +380,12 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns the words that list the names that there are.
+/// Returns "available: " and the names.
 fn there_are(names: &[String]) -> String {
     format!("available: {}", listed(names))
 }
 
-/// Returns a place as it is spelt here, of one that was typed in the manner of git.
+/// Translates git's spelling of a place into ours: `HEAD^^` becomes `HEAD~2`.
 pub fn spelling(wanted: &str) -> String {
     let base = wanted.trim_end_matches('^');
     match wanted.len() - base.len() {
@@ -394,7 +394,7 @@ pub fn spelling(wanted: &str) -> String {
     }
 }
 
-/// Returns what is not right in the spelling of a place.
+/// Returns what is wrong with the spelling of a place.
 fn misspelling(wanted: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (base, back) = wanted.split_once('~').unwrap_or((wanted, ""));
@@ -417,7 +417,7 @@ fn misspelling(wanted: &str) -> Option<String> {
     }
 }
 
-/// Lists the first of several names.
+/// Lists the first [`LISTED`] names.
 fn listed(names: &[String]) -> String {
     let more = if names.len() > LISTED { ", ..." } else { "" };
     let names: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();

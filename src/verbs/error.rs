@@ -1,4 +1,4 @@
-//! Errors of a verb, by what the caller can do about them.
+//! Errors of the verbs, by what the caller can do about them.
 
 use std::path::PathBuf;
 
@@ -23,20 +23,20 @@ pub enum OpsError {
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
-    /// The session cannot be read, or does not have the thing asked for.
+    /// The session cannot be read, or does not have what was asked for.
     #[error(transparent)]
     Session(SessionError),
-    /// The files and the store could not be brought to agree.
+    /// The session files and the store could not be reconciled.
     #[error(transparent)]
     Sync(SyncError),
-    /// A model's window is too small to work with.
+    /// The window of a model is too small to work with.
     #[error("{}", too_small(*.tokens, *.by, *.least))]
     Window {
         /// The window.
         tokens: u64,
-        /// By whose word.
+        /// Who set it.
         by: Source,
-        /// The least that would do.
+        /// The smallest window that would work.
         least: u64,
     },
     /// There is no such branch.
@@ -47,13 +47,13 @@ pub enum OpsError {
         /// The branches of the session.
         branches: Vec<String>,
     },
-    /// A branch has that name already.
+    /// A branch with this name already exists.
     #[error("there is already a branch {0:?}")]
     BranchExists(String),
     /// The branch is the current one, which lists always show.
     #[error("cannot hide {0}: it is the current branch")]
     CurrentBranch(String),
-    /// A name that no branch may have.
+    /// The name is invalid for a branch.
     #[error("invalid branch name {name:?}: {why}")]
     BadName {
         /// The name.
@@ -61,7 +61,7 @@ pub enum OpsError {
         /// Why.
         why: &'static str,
     },
-    /// A file's name selects no file, or several.
+    /// A file name matches no file, or several.
     #[error("the session has no file {}, or several with that name", .wanted.display())]
     NoFile {
         /// The name asked for.
@@ -69,7 +69,7 @@ pub enum OpsError {
         /// The files of the session.
         among: Vec<PathBuf>,
     },
-    /// A state of a file was never compressed.
+    /// The generation was never compressed.
     #[error("cannot use --container: generation {generation} was not compressed")]
     NoContainer {
         /// Its number.
@@ -83,13 +83,13 @@ pub enum OpsError {
         /// The newest one.
         newest: GenerationNumber,
     },
-    /// What is to be taken out is too short to be told from anything else.
+    /// The text to redact is so short that it would match everywhere.
     #[error("text to redact must have at least {least} bytes: shorter text would match everywhere")]
     TooShort {
-        /// How many bytes it must have.
+        /// The minimum in bytes.
         least: usize,
     },
-    /// The reason of a redaction has the text that is redacted, and reasons are kept.
+    /// The reason for a redaction contains the text to redact, and reasons are stored.
     #[error("the reason contains the text to redact; nothing was changed")]
     SecretReason,
     /// The operation cannot be undone.
@@ -100,7 +100,7 @@ pub enum OpsError {
         /// Why.
         why: &'static str,
     },
-    /// A turn cannot be kept, because there is nothing after it to take back.
+    /// A turn cannot be kept because no turn after it could be reverted.
     #[error("cannot use --keep with {wanted}: {why}")]
     NotKept {
         /// The turn that was asked for.
@@ -111,43 +111,43 @@ pub enum OpsError {
     /// There is no such operation.
     #[error("there is no operation {0}")]
     NoOperation(OperationNumber),
-    /// There is no summary.
+    /// No summary could be written.
     #[error("nothing was changed: no summary could be written")]
     Summary {
         /// How it failed.
         #[source]
         error: SummaryError,
-        /// Whether statistics may not stand for one.
+        /// Whether statistics are refused as a substitute.
         strict: bool,
     },
     /// A model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The session could not be brought under its window.
+    /// The session could not be made to fit its window.
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
-    /// A command of the settings stopped the change.
+    /// A hook in the settings refused the change.
     #[error("nothing was changed: a command in your settings refused the compaction: {why}")]
     Hook {
         /// The hook.
         hook: &'static str,
-        /// Its words.
+        /// Its output.
         why: String,
     },
-    /// A bundle would lack what is damaged in the store; this is the first of it.
+    /// The store is damaged, so a bundle would be incomplete; this is the first damage found.
     #[error("the bundle was not written because the store is damaged: {0}")]
     NoBundle(String),
-    /// A bundle cannot be read.
+    /// The bundle cannot be read.
     #[error("cannot read {}: {why}; {} imported from it", .path.display(), sessions(*.imported))]
     Bundle {
         /// The file.
         path: PathBuf,
         /// Why.
         why: BundleError,
-        /// How many sessions before the place were imported.
+        /// How many sessions were imported before the damage.
         imported: u64,
     },
-    /// The settings of an agent are not ones that can be changed.
+    /// The settings file of an agent cannot be edited.
     #[error("{} was not changed: {why}", .path.display())]
     Unset {
         /// The file.
@@ -155,10 +155,10 @@ pub enum OpsError {
         /// Why.
         why: String,
     },
-    /// A turn without a prompt has nothing to go on from.
+    /// A turn without a prompt has nothing to continue from.
     #[error("there is nothing to continue: the model has already answered")]
     NothingAsked,
-    /// The session went elsewhere while something was prepared for it.
+    /// Another command moved the session while this one was preparing its change.
     #[error("nothing was changed: another command changed the session's position in the meantime")]
     Overtaken,
 }
@@ -203,7 +203,7 @@ impl From<Failure> for OpsError {
 }
 
 impl OpsError {
-    /// Returns the error of a branch that a session does not have.
+    /// Returns the error for a branch that a session does not have.
     pub(super) fn no_branch(state: &State, wanted: &str) -> Self {
         let branches = state.branches.keys().cloned().collect();
         Self::NoBranch { wanted: wanted.to_owned(), branches }

@@ -1,9 +1,9 @@
-//! Verbs: one file each, in a folder by what people want; a function, not an object.
+//! Verbs: one file each, in folders by purpose. A verb is a function, not an object.
 //!
-//! A changing verb looks at where its session is and says its change by a plan; `change` asks for it under the lock
-//! and carries it out. A reading verb looks through a [`View`] and writes nothing.
+//! A verb that changes something reads the state of its session and returns a plan; `change` calls it under the lock and executes
+//! the plan. A verb that reads uses a [`View`] and writes nothing.
 //!
-//! Invariant: a verb holds no lock, no transaction and no half-made change.
+//! Invariant: a verb never holds a lock, a transaction or a half-made change.
 
 mod advice;
 pub(crate) mod agent;

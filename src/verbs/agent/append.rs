@@ -1,4 +1,4 @@
-//! Appending: new records at the head of the current branch, one operation a batch.
+//! Appends new records at the head of the current branch, one operation for each batch.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ use crate::{
     wire::{Draft, Envelope, Format, Graph as _, Link, Setting, cut::CutText},
 };
 
-/// Appends records; if one is invalid, nothing is written.
+/// Appends records. If one is invalid, nothing is written.
 pub fn append(
     archive: &mut Archive,
     session: &Session,
@@ -40,7 +40,7 @@ pub fn append(
     append_cut(archive, session, workspace, drafts, None)
 }
 
-/// Appends records as [`append`] does, and cuts the answers of tools to a limit; the whole records are kept as origins.
+/// Appends records like [`append`] and shortens tool results to a limit. The full records are stored as origins.
 pub fn append_cut(
     archive: &mut Archive,
     session: &Session,
@@ -51,19 +51,19 @@ pub fn append_cut(
     Ok(append_by(archive, session, workspace, drafts, limit, By::Caller)?.0)
 }
 
-/// Who made the drafts.
+/// Who wrote the drafts.
 #[derive(Clone, Copy)]
 pub(crate) enum By<'e> {
-    /// A caller, who is told what no provider takes.
+    /// A caller: a record that no provider accepts is refused.
     Caller,
-    /// A model: what it answered is kept whatever it is, with the events that led to it, behind what it answers.
+    /// A model: its answer is stored whatever it contains, together with the events that led to it, after the entry it answers.
     Model(&'e [Event], Option<Stood>),
 }
 
-/// The end of what a model was sent, or of what was said since: the next words belong behind it.
+/// The end of the context that a model received, or of what was appended since. The answer belongs after it.
 #[derive(Clone, Copy)]
 pub(crate) struct Stood {
-    /// Where it is.
+    /// The position of that end.
     position: Position,
     /// The next operation.
     next: OperationNumber,
@@ -75,7 +75,7 @@ impl Stood {
         Some(Self { position: state.position()?, next: state.next_operation() })
     }
 
-    /// Returns whether the current branch still leads there, however it grew; if it does not, another command moved the session.
+    /// Returns true if the current branch still continues from here, however it grew; false if another command moved the session.
     fn is_led_to(self, before: &Standing<'_>) -> Result<bool, OpsError> {
         let (Some(now), Some(session)) = (before.position(), &before.session) else {
             return Ok(false);
@@ -92,7 +92,7 @@ impl Stood {
         if !since.iter().any(|operation| moves(&operation.command)) {
             return Ok(true);
         }
-        // All that comes after it came since, or it is on a branch that was there before.
+        // Entries after it on the path are new, or belong to a branch that existed before.
         let first = since.first().map_or_else(EntryNumber::default, |operation| operation.first);
         let came = before.state.next_entry().index_from(first).unwrap_or(usize::MAX);
         let Some(view) = before.view(now) else { return Ok(false) };
@@ -106,8 +106,8 @@ impl Stood {
     }
 }
 
-/// Appends records as [`append_cut`] does, and returns where they end. Records of a model whose session was moved meanwhile are
-/// kept on the branch that leads to what they answer, or on one of their own.
+/// Appends records like [`append_cut`] and returns where they end. If the session was moved while a model answered, its records
+/// go to the branch that leads to the entry they answer, or to a new branch.
 pub(crate) fn append_by(
     archive: &Archive,
     session: &Session,
@@ -143,7 +143,7 @@ pub(crate) fn append_by(
     Ok((appended, stood))
 }
 
-/// Returns the outcome of each draft, and the change that appending them wants if one is new.
+/// Returns the outcome of each draft, and a plan to append them if at least one is new.
 fn plan(
     before: &Standing<'_>,
     workspace: &Workspace,
@@ -197,7 +197,7 @@ fn plan(
     Ok((batch, Some(Plan { command, steps: Steps::default(), goal })))
 }
 
-/// Returns the branch that ends at a position, or else a name for one that will.
+/// Returns a branch other than the current one that ends at a position, or a free name for a new one.
 fn branch_of(state: &State, position: Position) -> String {
     let mut branches = state.branches.iter().filter(|(name, _)| *name != state.current());
     let ends_there = branches.find(|(_, at)| at.head == position.head && position.head.is_some());
@@ -207,28 +207,28 @@ fn branch_of(state: &State, position: Position) -> String {
     )
 }
 
-/// Drafts on their way to records.
+/// Drafts while they are turned into records.
 #[derive(Default)]
 struct Batch {
-    /// The position behind which the records are said.
+    /// The position after which the records are appended.
     at: Option<Position>,
-    /// The branch that gets them, if that is not the current one.
+    /// The branch that gets them, if it is not the current one.
     aside: Option<String>,
-    /// The name of the record that the next one follows.
+    /// The name of the record that is the parent of the next one.
     parent: Option<String>,
     /// The setting of the first record.
     setting: Option<Setting>,
-    /// Where each record is among the new ones, by its name.
+    /// The index of each new record, by name.
     fresh: BTreeMap<String, usize>,
-    /// The record nearby that the next one is written like.
+    /// The nearby record whose fields the next one copies.
     near: Near,
-    /// Where each call that was drafted stands among the new records, by its id.
+    /// The index of the new record with each drafted call, by call id.
     calls: BTreeMap<String, usize>,
-    /// The tool that each call is of to which a result was drafted, by the call's id.
+    /// The tool of each call for which a result was drafted, by call id.
     tools: BTreeMap<String, String>,
     /// The lines of the new records.
     lines: Vec<Vec<u8>>,
-    /// Which of them are cut.
+    /// Which of them were shortened.
     cut: Vec<bool>,
     /// The outcome of each draft.
     met: Vec<Met>,
@@ -236,14 +236,14 @@ struct Batch {
 
 /// The outcome of a draft.
 enum Met {
-    /// It is new: its number among the new ones, from 0.
+    /// It is new: its index among the new records, from 0.
     Fresh(usize, Option<String>),
-    /// An entry with a record of this name was there before.
+    /// The session already had an entry whose record has this name.
     Known(EntryNumber, EntryId, String),
 }
 
 impl Batch {
-    /// Refuses a call, or an answer, that no provider takes: with it in its session, an agent could not go on.
+    /// Refuses calls and results that no provider accepts, because an agent could not continue a session that contains them.
     fn check(&self, before: &Standing<'_>, draft: &Draft) -> Result<(), OpsError> {
         let invalid = |why: String| Err(OpsError::Sync(SyncError::Invalid { line: None, why }));
         match draft {
@@ -324,7 +324,7 @@ impl Batch {
         }
         self.near.pass(before.format, &line, kind);
         self.lines.push(line);
-        // What has no name is followed by nothing.
+        // A record without a name cannot be a parent.
         if name.is_some() {
             self.parent.clone_from(&name);
         }
@@ -332,7 +332,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Puts the lines into the frame that the agent gives to turns.
+    /// Wraps the lines in the records that the agent writes around a turn.
     fn frame(&mut self, before: &Standing<'_>) {
         let Some(setting) = self.setting.take() else { return };
         let framed = before.format.framed(std::mem::take(&mut self.lines), &setting);
@@ -346,7 +346,7 @@ impl Batch {
         self.lines = framed.into_iter().map(|framed| framed.line).collect();
     }
 
-    /// Returns the line of the record that has this name already, as it came, and its outcome.
+    /// Returns the line of the record that already has this name, as it was first written, and its outcome.
     fn known(&self, before: &Standing<'_>, name: &str) -> Result<Option<(Vec<u8>, Met)>, OpsError> {
         if let Some(&at) = self.fresh.get(name) {
             let line = self.lines.get(at).cloned().unwrap_or_default();
@@ -360,12 +360,12 @@ impl Batch {
         Ok(Some((before.line(first)?, met)))
     }
 
-    /// Returns the call of this id among the new records, or on the current path.
+    /// Returns the call with this id from the new records or the current path.
     fn called(&self, before: &Standing<'_>, call: &str) -> Result<Option<Called>, OpsError> {
         if let Some(line) = self.calls.get(call).and_then(|at| self.lines.get(*at)) {
             return Ok(tools::called(before.format, line, call));
         }
-        // A call stands shortly before its result; a refusal may well take longer.
+        // A call is usually close to its result; one that was refused may be further away.
         for within in [tools::CALL_WITHIN, usize::MAX] {
             if let Some(called) = self.near(before, call, within)? {
                 return Ok(Some(called));
@@ -374,7 +374,7 @@ impl Batch {
         Ok(called(before.format, &self.lines, call))
     }
 
-    /// Returns the records with the answers of tools cut to a limit, as they will stand at the end of a growth.
+    /// Returns the records with tool results shortened to a limit, with the ids that they will get at the end of a growth.
     fn cut_to(
         &self,
         before: &Standing<'_>,
@@ -402,8 +402,8 @@ impl Batch {
         Ok(records)
     }
 
-    /// Returns the tool whose answer, the new record of this number, was cut. The call of a record as a caller wrote it is
-    /// among those before it, or near the end of the branch.
+    /// Returns the tool whose result in record `at` was shortened. If a caller wrote the record itself, the call is in an earlier
+    /// new record or near the end of the branch.
     fn tool(
         &self,
         before: &Standing<'_>,
@@ -422,7 +422,7 @@ impl Batch {
         Ok(called.map(|called| called.tool))
     }
 
-    /// Returns the call of this id among the last entries of the path.
+    /// Returns the call with this id from the last entries of the path.
     fn near(
         &self,
         before: &Standing<'_>,
@@ -435,7 +435,7 @@ impl Batch {
         Ok(tools::call(&view, before.format, &path, call)?)
     }
 
-    /// Returns whether one of the last entries of the path answers the call of this id.
+    /// Returns true if one of the last entries of the path answers the call with this id.
     fn is_answered(&self, before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
         let view = self.at.and_then(|position| before.view(position));
         let Some(view) = view else { return Ok(false) };
@@ -445,7 +445,7 @@ impl Batch {
             for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
                 match block {
                     Block::Result { id, .. } if id == call => return Ok(true),
-                    // An agent may well have called by this id before.
+                    // The agent may have used this id for an earlier call.
                     Block::Call { id, .. } if id == call => return Ok(false),
                     _ => {}
                 }
@@ -455,12 +455,12 @@ impl Batch {
     }
 }
 
-/// Returns whether a text is a value, but no object.
+/// Returns true if a text is a JSON value other than an object.
 fn is_other_value(json: &str) -> bool {
     Raw::value(json.as_bytes()).is_some_and(|value| value.kind() != JsonKind::Object)
 }
 
-/// Returns the call of this id that the newest of these lines makes.
+/// Returns the call with this id from the newest line that has it.
 fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<Called> {
     lines.iter().rev().find_map(|line| tools::called(format, line, call))
 }
@@ -477,7 +477,7 @@ fn named(before: &Standing<'_>, name: &str) -> Result<Option<EntryNumber>, OpsEr
     Ok(None)
 }
 
-/// Returns whether every field of a record stands with the same value in another.
+/// Returns true if another record has every field of this one with an equal value.
 fn agrees(given: &[u8], known: &[u8]) -> bool {
     if given == known {
         return true;

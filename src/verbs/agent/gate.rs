@@ -1,7 +1,7 @@
-//! The gate of a session that several threads of a program use: while one of them compacts it, the others wait until the
-//! conversation is whole again, give up with its state from before, or leave.
+//! The gate of a session that several threads of a program share. While one thread compacts the session, the others wait until
+//! the conversation is whole again, time out and use the snapshot from before, or leave.
 //!
-//! [`machine`] decides what happens; here is its driver, with a lock and a clock.
+//! [`machine`] decides what happens. This file drives it with a lock and a clock.
 
 use std::{
     collections::BTreeMap,
@@ -17,26 +17,26 @@ use crate::{
 /// A conversation as it was before a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The session that it is of.
+    /// The session it belongs to.
     pub session: SessionName,
-    /// Its last messages, the first one first.
+    /// Its last messages, oldest first.
     pub messages: Vec<Message>,
 }
 
-/// The end of a wait.
+/// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The conversation is whole: it can be read now.
+    /// The conversation is whole and can be read now.
     Whole,
-    /// It was not whole in time; this is its state from before.
+    /// The wait timed out; this is the conversation from before the compaction.
     GivenUp(Arc<Snapshot>),
-    /// Somebody had the waiting one leave.
+    /// Another thread made the waiter leave.
     Left,
     /// The session was closed.
     Closed,
 }
 
-/// A gate, of which every thread may hold a copy.
+/// A gate. Clones share it, one for each thread.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Shared>);
 
@@ -52,12 +52,12 @@ struct Inner {
     runs: Run,
     waiters: Waiter,
     snapshot: Option<Arc<Snapshot>>,
-    /// The ends for waiters that were not told yet: released, or sent away.
+    /// The results for waiters that have not picked them up yet: released (`None`) or aborted.
     told: BTreeMap<Waiter, Option<Reason>>,
 }
 
 impl Inner {
-    /// Takes in an event; `before` is the conversation as it is, where one begins to compact it.
+    /// Applies an event. `before` is the current conversation, passed when a compaction begins.
     fn step(&mut self, event: Event, before: Option<Snapshot>) {
         let (machine, effects) = std::mem::take(&mut self.machine).step(event);
         self.machine = machine;
@@ -72,14 +72,14 @@ impl Inner {
                 Effect::Abort(waiter, reason) => {
                     self.told.insert(waiter, Some(reason));
                 }
-                // Nobody here repeats a turn, or goes on with a state.
+                // This driver never retries a turn and never continues from a state.
                 Effect::ResetOutput | Effect::Use(_) => {}
             }
         }
     }
 }
 
-/// A compaction that is under way; once it is dropped, the waiters are told.
+/// A running compaction. Dropping it releases the waiters.
 pub(crate) struct Running {
     gate: Gate,
     run: Run,
@@ -91,19 +91,19 @@ impl Drop for Running {
     }
 }
 
-/// A place among the waiters; dropping it leaves.
+/// A place among the waiters. Dropping it leaves.
 pub struct Ticket {
     gate: Gate,
     waiter: Waiter,
 }
 
 impl Ticket {
-    /// Returns the number by which others can have this one leave.
+    /// Returns the number with which other threads can make this waiter leave.
     pub fn number(&self) -> Waiter {
         self.waiter
     }
 
-    /// Waits until the conversation is whole, at most for this long.
+    /// Waits until the conversation is whole, for at most `limit`.
     pub fn wait(self, limit: Duration) -> Waited {
         let shared = &self.gate.0;
         let waits = |inner: &mut Inner| !inner.told.contains_key(&self.waiter);
@@ -112,9 +112,9 @@ impl Ticket {
         match inner.told.remove(&self.waiter) {
             Some(None) => Waited::Whole,
             Some(Some(Reason::Left)) => Waited::Left,
-            // Nothing here times out for all: each waiter has a limit of its own.
+            // No event here times out all waiters: each waiter has its own limit.
             Some(Some(Reason::TimedOut | Reason::Closed)) => Waited::Closed,
-            // Nobody told this waiter anything, so a compaction is still under way, and has its snapshot.
+            // No result yet: a compaction is still running, and its snapshot is available.
             None => inner.snapshot.clone().map_or(Waited::Whole, Waited::GivenUp),
         }
     }
@@ -138,7 +138,7 @@ impl Gate {
         self.0.turned.notify_all();
     }
 
-    /// Says that a compaction begins, of a conversation that is still whole.
+    /// Begins a compaction of a conversation that is still whole.
     pub(crate) fn begin(&self, before: Snapshot) -> Running {
         let mut inner = self.lock();
         inner.runs += 1;
@@ -147,7 +147,7 @@ impl Gate {
         Running { gate: self.clone(), run }
     }
 
-    /// Asks for a whole conversation.
+    /// Queues for a whole conversation.
     pub fn ask(&self) -> Ticket {
         let mut inner = self.lock();
         inner.waiters += 1;
@@ -156,17 +156,17 @@ impl Gate {
         Ticket { gate: self.clone(), waiter }
     }
 
-    /// Waits until the conversation is whole, at most for this long.
+    /// Waits until the conversation is whole, for at most `limit`.
     pub fn wait(&self, limit: Duration) -> Waited {
         self.ask().wait(limit)
     }
 
-    /// Has one waiter leave.
+    /// Makes one waiter leave.
     pub fn leave(&self, waiter: Waiter) {
         self.step(Event::Leave(waiter), None);
     }
 
-    /// Sends away all waiters.
+    /// Aborts all waiters because the session is closed.
     pub fn close(&self) {
         self.step(Event::Close, None);
     }

@@ -1,4 +1,4 @@
-//! The session handle: for programs that stay open, with a bounded working set.
+//! The session handle: for programs that keep a session open, with a bounded working set in memory.
 
 use std::{collections::VecDeque, mem, time::Duration};
 
@@ -17,18 +17,18 @@ use crate::{
     wire::{Draft, Speaker},
 };
 
-/// When the working set grows beyond this, it is cut.
+/// The working set is trimmed when it has more messages than this.
 const MOST: usize = 1000;
-/// The number of messages to which it is cut.
+/// The number of messages left after trimming.
 const KEPT: usize = 800;
-/// The number of decoded messages outside of the working set that are kept in memory.
+/// The number of decoded messages outside the working set that are cached.
 const DECODED: u64 = 4096;
-/// The time for which they are kept.
+/// How long they are cached.
 const DECODED_FOR: Duration = Duration::from_secs(600);
 
-/// A session of an archive that is held open.
+/// An open session of an archive.
 ///
-/// Invariant: neither the working set nor the cache shows in any result.
+/// Invariant: the working set and the cache never change a result.
 pub struct Handle {
     archive: Archive,
     session: Session,
@@ -36,14 +36,14 @@ pub struct Handle {
     reader: Reader,
     /// The last messages.
     recent: VecDeque<Message>,
-    /// Whether these are all.
+    /// Whether these are all messages of the session.
     is_whole: bool,
     decoded: Cache<EntryNumber, Vec<Message>>,
     gate: Gate,
 }
 
 impl Handle {
-    /// Holds a session open.
+    /// Opens a session.
     pub fn new(archive: Archive, session: Session, workspace: Workspace) -> Self {
         let reader = Reader::new(&session, None);
         let (recent, is_whole, gate) = (VecDeque::new(), false, Gate::default());
@@ -61,12 +61,12 @@ impl Handle {
         &mut self.archive
     }
 
-    /// Returns the gate at which other threads of the program wait while this one compacts the session.
+    /// Returns the gate where other threads of the program wait while this one compacts the session.
     pub fn gate(&self) -> Gate {
         self.gate.clone()
     }
 
-    /// Compacts the session, while the threads at its gate wait.
+    /// Compacts the session while the threads at its gate wait.
     pub fn compact(
         &mut self,
         wanted: &Compacting<'_>,
@@ -88,7 +88,7 @@ impl Handle {
         append(&mut self.archive, &self.session, &self.workspace, drafts)
     }
 
-    /// Returns the last messages of the current branch, the first one first.
+    /// Returns the last messages of the current branch, oldest first.
     pub fn messages(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
         self.renew()?;
         if self.recent.len() < count && !self.is_whole {
@@ -101,13 +101,13 @@ impl Handle {
         Ok(last(self.recent.make_contiguous(), count))
     }
 
-    /// Brings the working set to where the session is.
+    /// Brings the working set up to date with the session.
     fn renew(&mut self) -> Result<(), OpsError> {
         let store = self.archive.store();
         match self.reader.renew(store)? {
             Renewed::Same => {}
             Renewed::Grown(entries) => {
-                // If these cannot be read, the working set is read again.
+                // Both are taken first: if these entries cannot be read, the working set is read again.
                 let (mut recent, is_whole) =
                     (mem::take(&mut self.recent), mem::take(&mut self.is_whole));
                 let fresh = self.reader.page(store, 0, entries)?;
@@ -131,7 +131,7 @@ impl Handle {
     fn read(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
         let mut asked = count;
         loop {
-            // An entry may say several messages, or none.
+            // An entry may have several messages, or none.
             let lines = self.reader.page(self.archive.store(), 0, asked)?;
             let is_whole = lines.len() < asked;
             let said: Vec<Message> = lines.into_iter().flat_map(|line| line.messages).collect();
@@ -144,7 +144,7 @@ impl Handle {
 
     /// Returns the messages of an entry.
     pub fn said(&mut self, entry: EntryNumber) -> Result<Vec<Message>, OpsError> {
-        // What was decoded may have been taken out since.
+        // A cached message may have been redacted since.
         self.renew()?;
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());

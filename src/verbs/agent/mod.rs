@@ -1,4 +1,4 @@
-//! For programs that are agents themselves: sessions of their own, turns, and a handle that stays open.
+//! For programs that are agents themselves: new sessions, turns, and a handle that stays open.
 
 pub(crate) mod append;
 pub(crate) mod gate;

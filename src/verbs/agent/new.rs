@@ -1,4 +1,4 @@
-//! New sessions, and sessions that lists leave out.
+//! New sessions, and hiding sessions from lists.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::{
     wire::{Format, Native},
 };
 
-/// What a session knows of its surroundings when it begins; see [`crate::verbs::layers()`].
+/// The surroundings that a session records when it begins; see [`crate::verbs::layers()`].
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The operating system.
@@ -33,7 +33,7 @@ pub struct Layers {
     pub configuration: Value,
 }
 
-/// Makes a native session with an empty live file.
+/// Creates a native session with an empty live file.
 pub fn new(
     archive: &mut Archive,
     layers: &Layers,

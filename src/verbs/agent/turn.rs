@@ -1,17 +1,17 @@
-//! A turn: the prompt, the model's answers, and the answers of tools, until the model is done.
+//! A turn: the prompt, the model's answers, and the tool results, until the model is done.
 //!
 //! ```text
 //! guard    a window that is too small is refused before anything is written
-//! prompt   appended; without one the turn goes on from the end: an unanswered prompt, results, calls that are pending
-//! ask      the context is prepared, compacted where that is due, recovered where the model says that it does not fit
-//! answer   appended, its calls and its usage included
-//! calls    answered one after the other, and asked again; or left pending
+//! prompt   appended; without one, the turn continues from the end: an unanswered prompt, results, or pending calls
+//! ask      the context is prepared, compacted when due, and recovered if the model says that it does not fit
+//! answer   appended with its calls and its usage
+//! calls    answered one after the other, then the model is asked again; or left pending
 //! ```
 //!
-//! Invariant: a model's answer is in the session before any of its calls is carried out.
-//! Invariant: a call that was cut off is not carried out.
-//! Invariant: an answer comes after what it answers. If another command moved the session meanwhile, the answer is kept on
-//! another branch, and the turn ends there.
+//! Invariant: no call is executed before the answer that makes it is in the session.
+//! Invariant: a call that was cut off is never executed.
+//! Invariant: an answer never follows anything but what it answers. If another command moves the session meanwhile, the answer
+//! is appended to another branch, and the turn ends there.
 
 use std::cell::RefCell;
 
@@ -41,20 +41,20 @@ use crate::{
     wire::{Draft, Format, Speaker},
 };
 
-/// How often a model is asked in one turn where the caller names no number.
+/// How often a model is asked in one turn by default.
 pub const STEPS: usize = 100;
 
-/// How a turn is run.
+/// How to run a turn.
 pub struct Turning<'a> {
-    /// How the context is asked for, and compacted where it must be.
+    /// How to prepare the context, and how to compact it when it must be.
     pub compacting: Compacting<'a>,
     /// The model that answers.
     pub model: &'a dyn ChatModel,
-    /// The tools that may be called.
+    /// The tools that it may call.
     pub tools: &'a [Tool],
-    /// Answers calls; left out, they stay pending.
+    /// Answers calls. Without it, calls stay pending.
     pub answer: Option<&'a dyn Fn(&Call) -> Answer>,
-    /// The most tokens that an answer of the model may have; a quarter of the window, if that is less.
+    /// The limit of tokens for one answer; a quarter of the window if that is less.
     pub max_tokens: u64,
     /// How often the model is asked at most.
     pub steps: usize,
@@ -69,7 +69,7 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-/// Runs a turn. A prompt that is at the end already, unanswered, is not said again.
+/// Runs a turn. A prompt that is already at the end of the session, unanswered, is not appended again.
 pub fn turn(
     archive: &mut Archive,
     session: &Session,
@@ -86,7 +86,7 @@ pub fn turn(
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
     let mut stood = Stood::of(&archive.store().state(session.key)?);
-    // Before the prompt is written, so that an impossible turn leaves nothing.
+    // Checked before the prompt is written, so that an impossible turn leaves no trace.
     let first = sendable_context(archive, session, wanted.asked)?;
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
     let say =
@@ -106,7 +106,7 @@ pub fn turn(
         }
         Some(prompt) => {
             let prompt = Draft::Message(Speaker::User, prompt.to_owned());
-            // A prompt answers nothing: it stands wherever the session does.
+            // A prompt answers nothing, so it goes to wherever the session is now.
             stood = say(archive, &mut turned, None, &[prompt])?;
             Vec::new()
         }
@@ -139,7 +139,7 @@ pub fn turn(
             })
         };
         let recovered = recover(archive, session, workspace, &wanted, None, &mut ask, emit)?;
-        // A limit that was named once holds for the rest of the turn.
+        // A window size that was reported once holds for the rest of the turn.
         if recovered.window != turned.window {
             (turned.window, wanted.named) = (recovered.window, Some(recovered.window));
         }
@@ -174,7 +174,7 @@ pub fn turn(
     Ok(turned)
 }
 
-/// Whether the last words of a context are this prompt, which the model has not answered.
+/// Returns true if a context ends with this prompt and the model has not answered it.
 fn is_last(context: &Context, prompt: &str) -> bool {
     let last = context.prepared.items.last();
     let asks = last.filter(|item| item.role() == Role::User && !item.is_summary());
@@ -183,20 +183,20 @@ fn is_last(context: &Context, prompt: &str) -> bool {
     asks.is_some_and(|item| item.message().blocks.last().is_some_and(is_prompt))
 }
 
-/// Returns the calls at the end of a session that nobody answered; none if there is nothing that a model could go on from.
+/// Returns the unanswered calls at the end of a session, or `None` if a model has nothing to continue from.
 fn pending(
     archive: &Archive,
     session: &Session,
     asked: &Asked,
 ) -> Result<Option<Vec<Call>>, OpsError> {
-    // As they were said: in a request, each of several calls of one id has an id of its own.
+    // Read from the session as written: a request gives several calls with one id an id each.
     let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
     let mut open: Vec<Call> = Vec::new();
     let mut is_asked = false;
     for message in found.items.iter().map(Item::message) {
         match message.role {
             Role::Assistant => {
-                // The calls of one answer may have a record each.
+                // An agent may write one record for each call of an answer.
                 if !message.blocks.iter().all(|block| matches!(block, Block::Call { .. })) {
                     open.clear();
                 }
@@ -221,7 +221,7 @@ fn pending(
     Ok((is_asked || !open.is_empty()).then_some(open))
 }
 
-/// Returns the system prompt of a prepared context, and the conversation.
+/// Returns the system prompt of a prepared context, and its conversation.
 fn request(context: &Context) -> (String, Vec<Message>) {
     let items = &context.prepared.items;
     let begun = items.iter().take_while(|item| item.role() == Role::System).count();
@@ -240,12 +240,12 @@ fn calls(message: &Message) -> Vec<Call> {
     calls.collect()
 }
 
-/// Takes out the calls that the model had no room to say to the end, and returns what answers them: to carry out the
-/// beginning of a call is to do something else.
+/// Removes the calls that were cut off because the model ran out of room, and returns error results for them. The beginning
+/// of a call must not be executed: it would do something else than the whole call.
 fn take_cut(calls: &mut Vec<Call>, stop: Option<Stop>) -> Vec<Draft> {
     let is_cut = |call: &mut Call| {
         let input = serde_json::from_str::<Map<String, Value>>(&call.input);
-        // Arguments that had not begun are said as none.
+        // Arguments that the model had not begun arrive as empty arguments.
         stop == Some(Stop::Length) && input.map_or(true, |input| input.is_empty())
     };
     let cut = calls.extract_if(.., is_cut).map(|call| {
@@ -256,7 +256,7 @@ fn take_cut(calls: &mut Vec<Call>, stop: Option<Stop>) -> Vec<Draft> {
     cut.collect()
 }
 
-/// Returns the drafts of an answer: its words, and each call.
+/// Returns the drafts of an answer: its text, and its calls.
 fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
     let has_words = !message.text().is_empty();
     for block in &mut message.blocks {
@@ -280,7 +280,7 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
     drafts
 }
 
-/// Returns arguments as a JSON object: a model may write arguments that are none, and they are kept as words.
+/// Returns arguments as a JSON object. If a model wrote something else, it is stored as text in an object.
 fn arguments(input: String) -> String {
     if Raw::object(input.as_bytes()).is_some() {
         input

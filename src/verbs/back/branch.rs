@@ -1,4 +1,4 @@
-//! Branches: made, listed, and made current.
+//! Creates, lists, renames, hides and switches branches.
 
 use crate::{
     archive::{Archive, SyncError, Vain},
@@ -21,7 +21,7 @@ use crate::{
     wire::Graph as _,
 };
 
-/// How many entries before the end of a branch are looked through for its last words.
+/// How many entries before the end of a branch are searched for its last message.
 const LAST: usize = 16;
 
 /// Returns the branches.
@@ -51,7 +51,7 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
     listed.collect()
 }
 
-/// Returns what was said last on a view's path, and when; when its last entry was written, if nothing was said.
+/// Returns the last message on a view's path and its time. Without a message, the time is that of the last entry.
 fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), OpsError> {
     let mut time = None;
     let last = last(view, LAST)?.entries;
@@ -72,7 +72,7 @@ fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), Op
     Ok((time, None))
 }
 
-/// Makes a branch at a target, or where the current one is.
+/// Creates a branch at a target, or at the current position.
 pub fn branch(
     archive: &mut Archive,
     session: &Session,
@@ -97,7 +97,7 @@ pub fn branch(
     Ok(Branched { branch, entry, from: None, hidden: false, operation, notices })
 }
 
-/// Gives a branch another name.
+/// Renames a branch.
 pub fn rename_branch(
     archive: &mut Archive,
     session: &Session,
@@ -123,7 +123,7 @@ pub fn rename_branch(
     Ok(Branched { branch, entry, from, hidden: false, operation, notices })
 }
 
-/// Leaves a branch out of lists: its name is free, and what it led to stays.
+/// Hides a branch from lists. Its name becomes free; its entries stay.
 pub fn hide_branch(
     archive: &mut Archive,
     session: &Session,
@@ -144,18 +144,18 @@ pub fn hide_branch(
     Ok(Branched { branch, entry, from: None, hidden: true, operation, notices })
 }
 
-/// Finds the end of a branch.
+/// Returns the end of a branch.
 pub fn branch_end(store: &dyn Store, session: &Session, name: &str) -> Result<Target, OpsError> {
     let position = stands(&store.state(session.key)?, name)?;
     Ok(Target { position, checkpoint: None, branch: Some(name.to_owned()) })
 }
 
-/// Returns where a branch is.
+/// Returns the position of a branch.
 fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
     state.branches.get(name).copied().ok_or_else(|| OpsError::no_branch(state, name))
 }
 
-/// Makes a branch the current one: the live file holds it from now on.
+/// Makes a branch current: the live file contains it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
     let ((entry, from), done) = change::execute(archive, session, |before| {
         let target = stands(&before.state, name)?;
@@ -182,12 +182,12 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Sw
     })
 }
 
-/// Returns whether a branch may have a name.
+/// Returns true if a name is valid for a branch.
 pub fn is_branch_name(name: &str) -> bool {
     check_name(name).is_ok()
 }
 
-/// Refuses names that a person could not tell from other selectors, or from a session.
+/// Refuses names that look like other selectors or like a session.
 fn check_name(name: &str) -> Result<(), OpsError> {
     let bad = |why| Err(OpsError::BadName { name: name.to_owned(), why });
     if name.is_empty() || name.chars().count() > 100 {

@@ -13,10 +13,10 @@ use crate::{
     verbs::OpsError,
 };
 
-/// The number of checkpoints looked at together, from the newest on.
+/// How many checkpoints are read at once, newest first.
 const BATCH: u64 = 32;
 
-/// Gives the place where the current branch is a number, or returns the one it has.
+/// Numbers the current position, or returns the number it already has.
 pub fn checkpoint(
     archive: &mut Archive,
     session: &Session,
@@ -48,8 +48,8 @@ pub fn checkpoint(
     Ok(Marked { checkpoint: n, operation: done.operation, notices: done.notices })
 }
 
-/// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that is
-/// further up are not looked at.
+/// Returns the number of a place. Numbers increase along a generation, so the search stops at the first checkpoint of this
+/// generation with a lower horizon.
 fn number_at(
     before: &Standing<'_>,
     place: Position,

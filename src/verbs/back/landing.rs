@@ -1,4 +1,4 @@
-//! Landing: where a change of place took a session, which turns it left behind, and how the agent goes on there.
+//! Landing: where a revert, switch or undo took a session, which turns it reverted, and how the agent continues from there.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use crate::{
     wire::Graph as _,
 };
 
-/// How many branches are searched for the turns that were left, if none of them ends there.
+/// How many branches are searched for the reverted turns if no branch ends at them.
 const ASKED: usize = 16;
 
-/// Returns where a session is now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
-/// one. The change is made, so that what cannot be told of it is left out.
+/// Returns where a session is now, after it moved from `from`. `back` is the checkpoint that it went back to, if any. The
+/// change is already made, so an error here only leaves details out.
 pub(crate) fn landing(
     archive: &Archive,
     session: &Session,
@@ -82,7 +82,7 @@ fn look(
                 turns += 1;
             }
         }
-        // An agent that sets checkpoints itself may set one again, before other entries.
+        // An agent that sets its own checkpoints may set one again, before other entries.
         for entry in new_path.into_iter().filter(|_| session.format.traits().has_checkpoints) {
             if let Some(checkpoint) = places.before(&new, entry)? {
                 numbers.remove(&checkpoint.n);
@@ -102,7 +102,7 @@ fn look(
             landing.kept = Some(Kept { branch, first, last, turns });
         }
         landing.turns = numbers.intersection(&said).copied().collect();
-        // A user's words call no tool, so their lines are not read.
+        // User messages contain no calls, so their lines are not read.
         let mut acts = Vec::with_capacity(left.len());
         for &entry in &left {
             if old.as_derived(entry)?.kind != Kind::User {
@@ -114,7 +114,7 @@ fn look(
     Ok(landing)
 }
 
-/// Returns whether a branch has entries of another path, or those of which they are said again.
+/// Returns true if a branch has these entries of another path, or the entries that they replay.
 fn holds(
     branch: &View<'_>,
     old: &View<'_>,
@@ -125,7 +125,7 @@ fn holds(
     let held: BTreeSet<EntryNumber> = held.into_iter().map(|entry| replays.first(entry)).collect();
     let is_held = |entry: &EntryNumber| held.contains(&replays.first(*entry));
     for entry in entries {
-        // What both have before their ends is not among these, and an agent's own records are nobody's words.
+        // Entries that both have before their ends are not in `other`, and an agent's own records are nobody's messages.
         let is_said = !matches!(old.as_derived(*entry)?.kind, Kind::Meta | Kind::Opaque);
         if is_said && other.contains(entry) && !is_held(entry) {
             return Ok(false);
@@ -140,7 +140,7 @@ fn newest_turn(
     session: &Session,
     view: &View<'_>,
 ) -> Result<Option<Turn>, OpsError> {
-    // More and more is looked at, so that a short turn costs little and a long one not much more than itself.
+    // The window grows fourfold each time, so a short turn costs little and a long one not much more than its length.
     let (mut size, mut known) = (64, 0);
     loop {
         let path = view.path(size)?.entries;
@@ -160,13 +160,12 @@ fn newest_turn(
     }
 }
 
-/// Returns what an entry says; one that cannot be read says nothing.
+/// Returns the text of an entry, or nothing if it cannot be read.
 fn text(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
     Some(messages(archive.store(), session, entry).ok()?.first()?.text())
 }
 
-/// Returns the files that calls among some entries changed, those with the most changes first. A call that failed changed
-/// nothing.
+/// Returns the files that calls in these entries changed, most edits first. A failed call changed nothing.
 fn touched(
     archive: &Archive,
     session: &Session,

@@ -1,13 +1,13 @@
-//! Waiting changes: a change is asked for while an agent has the session open, and made when the session is resumed.
+//! Waiting changes: requested while an agent has the session open, made when the session is resumed.
 //!
 //! ```text
-//! later      stores the request, which replaces one that waits
+//! later      stores the request; it replaces one that is waiting
 //! waiting    reads it
-//! resume     whoever resumes the session plans it again and makes it: an operation that drops it as it moves the session
-//! undo       drops it, and redo has it wait again
+//! resume     plans the request again and makes the change; that operation drops the request as it moves the session
+//! undo       drops the request, and redo restores it
 //! ```
 //!
-//! Invariant: a session has at most one waiting change, and nothing makes it but the verb that it names.
+//! Invariant: a session never has two waiting changes, and only the verb named in the request makes it.
 
 use crate::{
     archive::Archive,
@@ -30,23 +30,23 @@ const KEEP: &str = "--keep";
 /// The option that sets the agent's file aside.
 const ROTATE: &str = "--rotate";
 
-/// A change that is asked for now and made later.
+/// A change that is requested now and made later.
 #[derive(Clone, Debug)]
 pub enum Later {
-    /// Going back to just before a place, perhaps with a note.
+    /// Going back to just before a place, with an optional note.
     Revert(String, Option<String>),
-    /// Going back to just after a turn, perhaps with a note.
+    /// Going back to just after a turn, with an optional note.
     Keep(String, Option<String>),
     /// Making a branch current.
     Switch(String),
-    /// Undoing an operation, or else the newest that moved the conversation.
+    /// Undoing an operation; by default the newest that moved the conversation.
     Undo(Option<OperationNumber>),
-    /// A compaction, with its options as they are typed.
+    /// A compaction, with its command-line options.
     Compact(Vec<String>),
 }
 
 impl Later {
-    /// Returns the change that waits, unless words of it were redacted or a newer program asked for it.
+    /// Decodes a waiting change. Returns nothing if part of it was redacted or a newer program requested it.
     pub fn of(waiting: &Waiting) -> Option<Self> {
         let Request { verb, operation, note, options, .. } = &waiting.request;
         let is_redacted = |text: &Text| matches!(text, Text::Absent(_));
@@ -69,7 +69,7 @@ impl Later {
     }
 }
 
-/// Has a change wait until the session is resumed.
+/// Stores a change to be made when the session is resumed.
 pub fn later(
     archive: &mut Archive,
     session: &Session,
@@ -98,7 +98,7 @@ fn request(before: &Standing<'_>, session: &Session, change: &Later) -> Result<R
         Later::Revert(place, note) => {
             check_note(note.as_deref())?;
             let mut request = find(Back::To(place))?;
-            // The current branch moves on: its end of now is an entry.
+            // The current branch will grow, so its end is stored as an entry.
             request.branch.take_if(|branch| branch.to_text() == before.state.current());
             ("revert", Request { note: note.as_deref().map(given), ..request })
         }

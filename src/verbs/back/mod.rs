@@ -1,4 +1,4 @@
-//! Going back: reverts, undo, branches, checkpoints, and what a change of place leaves behind.
+//! Going back: reverts, undo, branches, checkpoints, and reports of where a session landed.
 
 pub(crate) mod branch;
 pub(crate) mod checkpoint;

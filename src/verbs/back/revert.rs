@@ -1,4 +1,4 @@
-//! Going back: to a checkpoint or an entry, perhaps with a note for the model, or to before the first entry.
+//! Going back to a checkpoint or an entry, with an optional note for the model, or to before the first entry.
 
 use crate::{
     archive::{Archive, SyncError, Workspace},
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Goes back; with a message, the model is told that it was further already.
+/// Goes back. A message tells the model that the conversation had been further ahead.
 pub fn revert<'w>(
     archive: &mut Archive,
     session: &Session,
@@ -49,7 +49,7 @@ pub fn revert<'w>(
     })
 }
 
-/// Goes back to before the first turn, and before the first entry unless its agent always sends what is there.
+/// Goes back to before the first turn, or before the first entry unless the agent always sends what comes before it.
 pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
     go_back(archive, session, |before| {
         before.refuse_without_past()?;
@@ -57,7 +57,7 @@ pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsEr
     })
 }
 
-/// Returns where a session starts over: where it is, if nothing is left to forget.
+/// Returns where a session starts over: its current position if there is nothing to clear.
 fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
     let generation = before.state.generation();
     let nothing = Position { generation, ..Position::default() };
@@ -91,8 +91,8 @@ fn go_back<'a>(
     Ok(reverted)
 }
 
-/// Returns the change that going back to a position wants: the branch is there, and another one keeps the old end, unless
-/// the way there begins with it.
+/// Plans to go back to a position. The branch moves there, and a second branch preserves the old end unless the path to the
+/// target continues from it.
 fn plan<'a>(
     before: &Standing<'_>,
     target: Position,
@@ -110,7 +110,7 @@ fn plan<'a>(
     let mut steps = Steps::default();
     if let Some(from) = from.filter(|_| !stays) {
         if leads_on(before, from, target)? {
-            // What the branch goes on from needs no name, nor does an end that is its own again.
+            // An end that the branch continues from needs no name, and neither does one that the branch returns to.
             if note.is_none() {
                 steps.take_up(&before.state, target);
             }

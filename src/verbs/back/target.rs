@@ -1,4 +1,4 @@
-//! What a change is aimed at: a place to go back to, or an operation to undo.
+//! Targets of a change: a place to go back to, or an operation to undo.
 
 use crate::{
     archive::{SyncError, Vain},
@@ -45,19 +45,19 @@ impl Back<'_> {
     }
 }
 
-/// Refuses a note without words.
+/// Refuses a blank note.
 pub(crate) fn check_note(note: Option<&str>) -> Result<(), SyncError> {
     let is_empty = note.is_some_and(|note| note.trim().is_empty());
     let why = || "the note is empty; leave out -m to go back without one".to_owned();
     if is_empty { Err(SyncError::Invalid { line: None, why: why() }) } else { Ok(()) }
 }
 
-/// Names a place by what stays: the number of a checkpoint, else an entry, and the branch that ends there.
+/// Names a place by something permanent: the number of a checkpoint, or else an entry, and the branch that ends there.
 pub(crate) fn named(before: &Standing<'_>, place: &Target) -> Result<Request, SyncError> {
     let checkpoint = place.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
     let head = place.position.head.filter(|_| checkpoint.is_none());
     let entry = head.map(|head| before.id_of(head)).transpose()?;
-    // A place before the end of a branch is an entry, though the branch was named.
+    // A place before the end of a branch is stored as an entry even if you named the branch.
     let is_end = |branch: &&String| before.state.branches.get(*branch) == Some(&place.position);
     let branch = place.branch.as_ref().filter(is_end).map(|branch| branch_text(branch));
     Ok(Request { checkpoint, entry, branch, ..Request::default() })

@@ -1,4 +1,4 @@
-//! Operations and undo. An undo restores the state before an operation; nothing is erased by it.
+//! Operations and undo. An undo restores the state before an operation. It never erases anything.
 
 use crate::{
     archive::{Archive, SyncError, Vain},
@@ -22,13 +22,13 @@ use crate::{
 /// Operations of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    /// The newest one first.
+    /// The newest first.
     pub shown: Vec<OperationView>,
-    /// Those of which the record is not the one that its hash covers.
+    /// Operations whose record does not match its hash.
     pub damaged: Vec<(SessionName, OperationNumber)>,
 }
 
-/// Returns the newest operations, the newest first.
+/// Returns the newest operations of a session, newest first.
 pub fn operations(
     archive: &Archive,
     session: &Session,
@@ -38,7 +38,7 @@ pub fn operations(
     let state = store.state(session.key)?;
     let (undone, next) = (state.undone(), state.next_operation());
     let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
-    // The hash of each covers that of the one before.
+    // Each hash covers the hash of the operation before.
     let mut operations = store.operations(session.key, from.minus(1)..next)?.into_iter().peekable();
     let first = operations.next_if(|operation| operation.n < from);
     let mut hash = first.map(|first| first.hash);
@@ -53,7 +53,7 @@ pub fn operations(
         }
     }
     let view = |operation: Operation| {
-        // What was behind a cut entry is there again, and has an origin too.
+        // A revert may restore cut entries: they have origins too.
         let origins = match operation.origins {
             Some(_) => archive.store().origins(session.key, operation.added())?,
             None => Vec::new(),
@@ -66,7 +66,7 @@ pub fn operations(
     Ok(Operations { shown: shown?, damaged })
 }
 
-/// Returns the newest operations of all sessions, the newest first.
+/// Returns the newest operations of all sessions, newest first.
 pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, OpsError> {
     let Operations { shown: mut found, mut damaged } = Operations::default();
     let keep = |found: &mut Vec<OperationView>| {
@@ -80,7 +80,7 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, 
         let of_session = operations(archive, &session, limit)?;
         found.extend(of_session.shown);
         damaged.extend(of_session.damaged);
-        // Of many sessions few operations are listed.
+        // Sorting only now and then keeps the list short at little cost.
         if found.len() / 8 > limit {
             keep(&mut found);
         }
@@ -89,7 +89,7 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, 
     Ok(Operations { shown: found, damaged })
 }
 
-/// Takes back the operation with this number; without one, drops the change that waits, or takes back the newest operation that
+/// Undoes the operation with this number. Without a number, drops the waiting change, or undoes the newest operation that
 /// moved the conversation.
 pub fn undo(
     archive: &mut Archive,
@@ -107,11 +107,11 @@ pub fn undoable(archive: &Archive, session: &Session) -> Result<OperationNumber,
     Ok(target::undoable(&Standing::of(archive, session)?, session, None)?.n)
 }
 
-/// Takes back the newest undo.
+/// Undoes the newest undo.
 pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
     execute(archive, session, |before| {
         let undone = before.state.undone();
-        // Any other operation after an undo ends the line of operations that can be redone.
+        // Any other operation after an undo ends the sequence that can be redone.
         let found =
             newest(before.store(), session.key, &before.state, |operation| {
                 match operation.command {
@@ -146,7 +146,7 @@ fn execute(
     Ok(undone)
 }
 
-/// Returns the change that taking an operation back wants.
+/// Plans to undo an operation.
 fn plan(
     before: &Standing<'_>,
     operation: &Operation,
@@ -165,7 +165,7 @@ fn plan(
         && steps.position(&before.state) != Some(end)
     {
         let current = steps.current(&before.state).to_owned();
-        // What the file goes on from needs no name.
+        // An end that the file continues from needs no name.
         let stood = steps.position(&before.state);
         let stood = match stood.and_then(|stood| stood.head) {
             Some(head) if !before.path(end)?.contains(&head) => stood,
@@ -178,7 +178,7 @@ fn plan(
         let why = "it created the current branch; switch to another first";
         return Err(OpsError::NotUndoable { n, why });
     };
-    // A file that is let go or attached again is not written.
+    // A file that is detached or attached again is not written.
     let is_elsewhere = before.position() != Some(target) && steps.live.is_none();
     let goal = is_elsewhere.then_some(Reach { target, note: None });
     let is_let_go = steps.live.as_ref().is_some_and(|live| live.to.is_none());
@@ -203,7 +203,7 @@ fn plan(
     Ok((undone, Some(plan)))
 }
 
-/// Returns where an agent's file ends that steps attach again: the agent may have gone on in it.
+/// Returns the end of the agent's file that these steps attach again. The agent may have continued in it.
 fn end_of_attached(before: &Standing<'_>, steps: &Steps) -> Result<Option<Position>, SyncError> {
     let Some(n) = steps.live.as_ref().and_then(|live| live.to) else { return Ok(None) };
     let held = deletion::newest(&before.state).find(|(file, _)| *file == n);

@@ -1,9 +1,9 @@
-//! Hits: what was found in sessions that share a history, each text once, with the places at which it is.
+//! Hits: texts found in sessions that share a history. Each text appears once, with every place that has it.
 //!
 //! ```text
-//! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text of the same time
-//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on
-//! hits       some of them, with where each is: to find that out costs most
+//! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text with the same time
+//! texts      A9 C9, A7, A3 C3           newest session first, from its newest entry on
+//! hits       some of them, with their places: finding the places costs most
 //! ```
 
 use std::{
@@ -29,21 +29,21 @@ use crate::{
     },
 };
 
-/// A text in which something was found.
+/// A text with a match.
 #[derive(Clone)]
 pub(crate) struct Text {
     pub(crate) found: Found,
-    /// The members of the group that have it, the first one first, and the entries at which they do.
+    /// The members of the group that have it, first one first, and the entries where they have it.
     pub(crate) at: Vec<(usize, EntryNumber)>,
 }
 
-/// The same text of the same time, or of the same entry if that says no time.
+/// The identity of a text: its hash and time, or its hash and entry if it has no time.
 type Same = ([u8; 32], Option<Timestamp>, Option<(Alone, usize)>);
 
-/// An entry, by its id where sessions may share it, else by its session.
+/// An entry, by id where sessions may share it, otherwise by session.
 type Alone = Result<EntryId, (usize, EntryNumber)>;
 
-/// Returns the texts that were found in a group, the newest first.
+/// Returns the texts found in a group, newest first.
 pub(crate) fn texts(
     store: &dyn Store,
     search: &Search,
@@ -77,12 +77,12 @@ pub(crate) fn texts(
             }
         }
     }
-    // Texts of one time are told as they follow each other.
+    // Texts with equal times are reported in their order in the session.
     texts.sort_by_key(|Text { found, at }| (Reverse(found.time), at.first().copied(), found.text));
     Ok(texts)
 }
 
-/// Returns each of these texts as a hit, unless it is nowhere any more; which step of its turn it is, if that is wanted.
+/// Returns a hit for each text, or `None` if it is no longer anywhere. `wants_steps` adds the step within its turn.
 pub(crate) fn hits(
     store: &dyn Store,
     members: &[Member],
@@ -106,7 +106,7 @@ pub(crate) fn hits(
     for Text { found, at } in texts {
         let mut places: Vec<FoundPlace> =
             at.iter().filter_map(|at| places.get(at).cloned()).collect();
-        // Where a session has it on its current path, there it is shown, in the newest of these.
+        // If a session has it on its current path, show it there, in the newest such session.
         let newest = places.first().map(|place| place.session.clone());
         places.sort_by_key(|place| {
             let off_path = match place.stand {
@@ -130,7 +130,7 @@ pub(crate) fn hits(
     Ok(hits)
 }
 
-/// Names the tools of texts whose records do not.
+/// Names the tools of texts whose records do not name them.
 fn name_tools(
     store: &dyn Store,
     members: &[Member],
@@ -139,7 +139,7 @@ fn name_tools(
 ) -> Result<(), OpsError> {
     let mut by_member: BTreeMap<usize, Vec<&mut Found>> = BTreeMap::new();
     for Text { found, at } in texts {
-        // A text is told as the first one has it.
+        // A text is reported as its first member has it.
         if let Some((n, _)) = at.first() {
             by_member.entry(*n).or_default().push(found);
         }
@@ -158,7 +158,7 @@ struct Tools<'s> {
     store: &'s dyn Store,
     session: &'s Session,
     view: View<'s>,
-    /// All of them, once they were asked for.
+    /// All of them, loaded on first use.
     all: Option<BTreeMap<String, String>>,
 }
 
@@ -168,7 +168,7 @@ impl<'s> Tools<'s> {
         Self { store, session, view: view.gathering(&Damages::gathered()), all: None }
     }
 
-    /// Names the tool of a text whose record does not: an answer may name only the call, which mostly was made shortly before.
+    /// Names the tool of a text whose record does not. A result may name only its call, which is usually shortly before it.
     fn name(&mut self, found: &mut Found) -> Result<(), OpsError> {
         let (None, Some(call)) = (&found.tool, &found.call) else { return Ok(()) };
         let near = found.entry.minus(CALL_WITHIN as u64)..found.entry;
@@ -184,7 +184,7 @@ impl<'s> Tools<'s> {
     }
 }
 
-/// Leaves those texts with which a tool was called, or that it answered.
+/// Keeps only the calls and results of a tool.
 fn of_tool(
     store: &dyn Store,
     session: &Session,
@@ -203,7 +203,7 @@ fn of_tool(
     Ok(left)
 }
 
-/// Leaves what is on a branch.
+/// Keeps only the entries on a branch.
 fn on_branch(
     store: &dyn Store,
     session: &Session,

@@ -1,8 +1,8 @@
-//! Indexing: the words of what came since are added to the index next to a store.
+//! Indexing: adds the words of new entries to the index next to a store.
 //!
-//! Sessions are added in the order of the store: lines that lie together are read together, and words come behind those that
-//! are there. A few hundred of them are looked at together, and how far that has come is kept: to look at very many takes
-//! longer than a search goes on, and it is the next search that goes on from there.
+//! Sessions are added in the order of the store: adjacent lines are read together, and new words are appended after the
+//! existing ones. Sessions are processed in batches of a few hundred, and the progress is stored after each: a search gives
+//! indexing too little time for very many sessions, so the next search continues from there.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,24 +21,24 @@ use crate::{
     verbs::{OpsError, find::threads::Readers},
 };
 
-/// How many sessions are looked at together.
+/// How many sessions are processed together.
 const TOGETHER: usize = 256;
 /// How many entries are read together.
 const PIECE: usize = 256;
-/// After how many entries what was added is kept.
+/// How many added entries trigger a commit of the index.
 const KEPT: u64 = 20_000;
 
-/// A stretch of a session that is not in the index.
+/// A range of a session that is not in the index.
 struct Missing<'m> {
     session: &'m Session,
     range: std::ops::Range<EntryNumber>,
     reach: Reach,
 }
 
-/// Adds what is missing in the index of a store, but for the sessions that the user's settings leave out, as long as it may
-/// go on; tells how many sessions of how many are done.
+/// Adds what is missing from the index of a store until `goes_on` returns false, except sessions that the user's settings
+/// exclude. Reports to `told` how many sessions of how many are done.
 ///
-/// One that is of another version, of another store or damaged is made again. While another program adds, nothing is done.
+/// An index of another version or store, or a damaged one, is built again. While another program is indexing, nothing is done.
 pub fn index(
     archive: &Archive,
     exclude: &Exclude,
@@ -52,13 +52,13 @@ pub fn index(
     {
         return Ok(done);
     }
-    // None is made while another program makes it.
+    // Returns nothing while another program is creating it.
     let made = WordIndex::make(root, id)?;
     let done = made.map(|index| add(archive, exclude, index, goes_on, told)).transpose()?;
     Ok(done.flatten().unwrap_or_default())
 }
 
-/// Returns what an index answered, if it is not damaged.
+/// Returns the answer of an index, or `None` if the index is damaged.
 fn if_usable<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match answer {
         Err(StoreError::Corrupt { .. } | StoreError::Database(_)) => Ok(None),
@@ -66,7 +66,7 @@ fn if_usable<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> 
     }
 }
 
-/// Adds to an index; nothing is done if it is damaged, or of another history than the store has.
+/// Adds to an index. Returns `None` if it is damaged or its history differs from the store's.
 fn add(
     archive: &Archive,
     exclude: &Exclude,
@@ -76,7 +76,7 @@ fn add(
 ) -> Result<Option<Indexed>, OpsError> {
     let (store, mut done) = (archive.store(), Indexed::default());
     let Some(mut known) = if_usable(index.settled())? else { return Ok(None) };
-    // What these settings leave out is not missing.
+    // Sessions that these settings exclude are not missing.
     let kept_out = exclude.digest();
     let before = known.clone().filter(|known| known.kept_out == kept_out);
     let (missing, cursor) = if let Some(before) = &before {
@@ -123,7 +123,7 @@ fn add(
             break;
         }
         looked += together.len() as u64;
-        // A session that is damaged is looked at again, so that it is named.
+        // A damaged session is visited again next time, so that it is reported again.
         are_all_read &= are_read;
         let last =
             together.last().filter(|last| are_all_read && part.is_none_or(|part| part <= **last));
@@ -146,7 +146,7 @@ fn add(
     Ok(Some(done))
 }
 
-/// Adds the words of these pieces to an index, and tells how many entries each has; returns whether all are in it.
+/// Adds the words of these pieces to an index and reports the number of entries of each. Returns true if all were added.
 fn add_pieces(
     index: &mut WordIndex,
     readers: &mut Readers<'_>,
@@ -179,7 +179,7 @@ fn add_pieces(
     failed.map_or(Ok(!is_stopped), Err)
 }
 
-/// Keeps what was added, and how far that is; returns the latter.
+/// Commits what was added together with the progress, and returns the progress.
 fn keep(index: &mut WordIndex, settled: Option<Settled>) -> Result<Option<Settled>, StoreError> {
     if let Some(settled) = &settled {
         index.settle(settled)?;
@@ -188,7 +188,7 @@ fn keep(index: &mut WordIndex, settled: Option<Settled>) -> Result<Option<Settle
     Ok(settled)
 }
 
-/// Begins to add, unless another program adds, or has brought the index along since it was known to be so.
+/// Begins a transaction, unless another program is indexing or has changed the progress since it was read.
 fn begin(index: &mut WordIndex, known: Option<&Settled>) -> Result<bool, StoreError> {
     if !index.begin()? {
         return Ok(false);
@@ -200,7 +200,7 @@ fn begin(index: &mut WordIndex, known: Option<&Settled>) -> Result<bool, StoreEr
     Ok(is_as_it_was)
 }
 
-/// Returns those of these sessions that the user's settings let in, each with its state, and whether all could be read.
+/// Returns these sessions, except those the user's settings exclude, with their states, and whether all could be read.
 fn sessions(
     store: &dyn Store,
     only: &[SessionKey],
@@ -212,10 +212,10 @@ fn sessions(
     let mut sessions = Vec::new();
     let mut are_all_read = damaged.is_empty();
     for listed in listed.iter().filter(|listed| !is_left_out(exclude, listed)) {
-        // Of a format that only a newer version knows, nothing can be read.
+        // A session in a format that only a newer version knows cannot be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
         match store.state(listed.key) {
-            // A search names what is damaged.
+            // A search reports the damage.
             Err(StoreError::Corrupt { .. }) => are_all_read = false,
             state => sessions.push((session, state?)),
         }
@@ -224,7 +224,7 @@ fn sessions(
     Ok((sessions, are_all_read))
 }
 
-/// Returns what is missing of sessions in an index that has come this far.
+/// Returns the ranges of sessions that are missing from an index with these reaches.
 fn missing<'m>(
     archive: &Archive,
     sessions: &'m [(Session, State)],
@@ -236,7 +236,7 @@ fn missing<'m>(
         let operation = (newest.n, newest.hash);
         let from = reaches.get(&session.key).map_or(EntryNumber::FIRST, |reach| reach.next);
         let mut ranges: Vec<_> = EntryNumber::batches(from..state.next_entry(), PIECE).collect();
-        // What took in no entry may have another live file.
+        // A session without new entries may still have a new live file.
         if ranges.is_empty() {
             ranges.push(from..from);
         }
@@ -248,7 +248,7 @@ fn missing<'m>(
     missing
 }
 
-/// Returns whether the user's settings leave a session out.
+/// Returns true if the user's settings exclude a session.
 fn is_left_out(exclude: &Exclude, Listed { name, card, .. }: &Listed) -> bool {
     let folder = card.folder.as_deref().map(Path::new);
     exclude.find(&name.format, &name.id, folder).is_some()

@@ -1,7 +1,7 @@
-//! Members: the sessions that a verb looks through, and where the entries stand in which it found something.
+//! Members: the sessions that a verb searches, and the places of the entries in which it found something.
 //!
-//! Invariant: a session that is damaged hides nothing of the others, and is named; so is one whose live file cannot be read, of
-//! which only what the store holds is looked through.
+//! Invariant: a damaged session never hides results of others, and is always reported. So is a session whose live file cannot
+//! be read; only its part in the store is searched.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -27,24 +27,24 @@ use crate::{
 pub(crate) struct Member {
     pub(crate) session: Session,
     pub(crate) listed: Listed,
-    /// The first entry that the store does not hold.
+    /// The first entry after those in the store.
     pub(crate) held: EntryNumber,
-    /// The first entry that the index of words does not have.
+    /// The first entry after those in the word index.
     pub(crate) indexed: EntryNumber,
-    /// Whether its live file holds more.
+    /// Whether its live file has more entries than the store.
     pub(crate) is_grown: bool,
-    /// What ties it to other sessions.
+    /// Its ties to other sessions.
     pub(crate) ties: Vec<Tie>,
 }
 
-/// Returns a session and its sub-agents, and theirs.
+/// Returns a session with its sub-agents, and theirs.
 pub(crate) fn family(store: &dyn Store, session: &Session) -> Result<Vec<Session>, OpsError> {
     let mut family = vec![session.clone()];
     let mut n = 0;
     while let Some(parent) = family.get(n) {
         let tie = Tie { kind: TieKind::SubAgent, other: parent.name.id.clone() };
         for (key, name) in store.tied(&parent.name.format, &tie, Some(parent.key))? {
-            // Whatever files say of each other, each session is met once.
+            // Files may tie sessions in a circle; each session is visited once.
             if family.iter().all(|known| known.key != key) {
                 family.push(Session::from_store(key, name)?);
             }
@@ -54,8 +54,8 @@ pub(crate) fn family(store: &dyn Store, session: &Session) -> Result<Vec<Session
     Ok(family)
 }
 
-/// Returns the sessions that are searched, the newest first, of `some` if they are given; what their live files hold beyond
-/// the store is laid over it.
+/// Returns the sessions to search, newest first, limited to `some` if given. Entries in live files that are not in the store
+/// yet are overlaid on it.
 pub(crate) fn members(
     archive: &Archive,
     filter: &SessionFilter,
@@ -65,10 +65,10 @@ pub(crate) fn members(
 ) -> Result<Vec<Member>, OpsError> {
     let store = archive.store();
     let since = filter.since;
-    // When a session was last active its live file may tell better than the store.
+    // The live file may know a later time of activity than the store, so `since` is applied below.
     let filter = SessionFilter { sub_agents: true, since: None, limit: None, ..filter.clone() };
     let found = if let Some(some) = some {
-        // What was named is looked through though it is hidden.
+        // A session that you named is searched even if it is hidden.
         let filter = SessionFilter { hidden: true, ..filter };
         let mut found = Vec::new();
         for Session { key, name, .. } in some {
@@ -84,9 +84,9 @@ pub(crate) fn members(
     };
     let mut members = Vec::with_capacity(found.len());
     for mut listed in found {
-        // Of a format that only a newer version knows, nothing can be read.
+        // A session in a format that only a newer version knows cannot be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
-        // Of one that took in nothing since it was wholly in the index, that tells all.
+        // If nothing was imported since a session was fully indexed, the index knows all that is needed.
         let whole = index.and_then(|index| index.whole(session.key));
         if let Some(Reach { next, .. }) = whole.filter(|it| !may_be_behind(archive, &it.mark)) {
             let (held, indexed, ties) = (*next, *next, ties_of(store, &session)?);
@@ -125,7 +125,7 @@ pub(crate) fn members(
         members = shown;
     }
     if let (None, Some(since)) = (some, since) {
-        // One of which no time is known may be as new as any.
+        // A session without a known time may be as new as any.
         members.retain(|Member { listed, .. }| listed.card.active.is_none_or(|at| since <= at));
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
@@ -136,14 +136,14 @@ fn ties_of(store: &dyn Store, session: &Session) -> Result<Vec<Tie>, StoreError>
     Ok(store.ties(session.key)?.into_iter().flat_map(|(_, ties)| ties).collect())
 }
 
-/// Which sessions are hidden, and with them their sub-agents.
+/// Which sessions are hidden, together with their sub-agents.
 struct Hidden<'s> {
     store: &'s dyn Store,
     known: BTreeMap<SessionName, bool>,
 }
 
 impl Hidden<'_> {
-    /// Returns whether a session works for one that is hidden, however far above it.
+    /// Returns true if any ancestor of a session is hidden.
     fn hides(&mut self, Member { session, ties, .. }: &Member) -> Result<bool, OpsError> {
         let parents = |ties: &[Tie]| {
             let above = ties.iter().filter(|tie| tie.kind == TieKind::SubAgent);
@@ -158,14 +158,14 @@ impl Hidden<'_> {
             } else if !met.contains(&name) {
                 if let Some(key) = self.store.session(&name)? {
                     let parent = Session::from_store(key, name.clone())?;
-                    // One that is damaged is named, and hides nothing.
+                    // A damaged session is reported elsewhere, and hides nothing.
                     is_hidden = self.store.card(key).is_ok_and(|card| card.hidden);
                     ahead.extend(parents(&ties_of(self.store, &parent)?));
                 }
                 met.push(name);
             }
         }
-        // Where several are above, it may be any of them.
+        // With several ancestors it is unclear which one is hidden, so nothing is cached.
         if !is_hidden || met.len() == 1 {
             self.known.extend(met.into_iter().map(|name| (name, is_hidden)));
         }
@@ -173,7 +173,7 @@ impl Hidden<'_> {
     }
 }
 
-/// Returns an answer about a session, or names the session if it is damaged.
+/// Returns an answer about a session, or reports the session if it is damaged.
 pub(crate) fn or_named<T>(
     answer: Result<T, OpsError>,
     session: &Session,
@@ -189,7 +189,7 @@ pub(crate) fn or_named<T>(
     }
 }
 
-/// Returns where these entries of a session stand; what cannot be told of a damaged one is unknown, and the session is named.
+/// Returns the places of these entries. Places in a damaged session are unknown, and the session is reported.
 pub(crate) fn places_of(
     store: &dyn Store,
     session: &Session,
@@ -220,7 +220,7 @@ pub(crate) fn places_of(
     Ok(entries.iter().zip(stands).map(place).collect())
 }
 
-/// Returns the turns of which entries are a part, as far as they are known; of a damaged session none is.
+/// Returns the turns that contain these entries, as far as they are known; none for a damaged session.
 pub(crate) fn turns_of(
     store: &dyn Store,
     session: &Session,
@@ -232,7 +232,7 @@ pub(crate) fn turns_of(
     Ok(entries.iter().zip(stands).filter_map(turn).collect())
 }
 
-/// Returns the session for which a session works, if it is a sub-agent.
+/// Returns the parent session of a sub-agent.
 fn parent(store: &dyn Store, session: &Session) -> Result<Option<String>, OpsError> {
     let mut ties = ties_of(store, session)?.into_iter();
     Ok(ties.find(|tie| tie.kind == TieKind::SubAgent).map(|tie| tie.other))

@@ -1,4 +1,4 @@
-//! Finding what was said in any session.
+//! Full-text search over all sessions.
 
 pub(crate) mod hits;
 pub(crate) mod index;

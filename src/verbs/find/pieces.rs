@@ -1,4 +1,4 @@
-//! The pieces of a search: stretches of entries, or what the index of words knows of them, which threads share.
+//! The pieces of a search, shared out to threads: ranges of entries, or candidates from the word index.
 
 use std::{
     ops::Range,
@@ -7,28 +7,28 @@ use std::{
 
 use crate::{model::EntryNumber, search::Likely, verbs::find::members::Member};
 
-/// How many entries are searched together, and how many are read together where the first match is enough.
+/// How many entries form a piece, and how many if the first match is enough.
 const PIECE: usize = 2048;
 const FEW: usize = 16;
 
-/// A part of what is searched in a session of a group.
+/// A part of the search in one session of a group.
 pub(crate) struct Piece {
     pub(crate) group: usize,
     pub(crate) member: usize,
     pub(crate) part: Part,
-    /// Whether something was found in the session, where that is enough.
+    /// Set once the session has a match, if one match is enough.
     pub(crate) is_met: Option<Arc<AtomicBool>>,
 }
 
 /// How a part of a session is searched.
 pub(crate) enum Part {
-    /// As a whole.
+    /// Every entry in the range.
     Range(Range<EntryNumber>),
-    /// Where the index of words says that something may be.
+    /// The entries that may match according to the word index.
     Likely(Vec<EntryNumber>),
 }
 
-/// Returns the parts of the work, those of a group behind each other, and those of a session from its newest entries on.
+/// Returns the pieces of the search, group by group, each session from its newest entries on.
 pub(crate) fn pieces(
     groups: &[Vec<Member>],
     mut likely: Option<Likely>,
@@ -43,7 +43,7 @@ pub(crate) fn pieces(
                 likely.as_mut().and_then(|all| all.remove(&session.key)).unwrap_or_default();
             all.retain(|entry| entry < indexed);
             let together = if stops_at_first { FEW } else { PIECE };
-            // Each group has a piece, by which it ends.
+            // Every group has at least one piece, so that its end is noticed.
             let mut parts = vec![Part::Range(*held..*held)];
             parts.extend(all.chunks(together).map(|chunk| Part::Likely(chunk.to_vec())));
             parts.extend(EntryNumber::batches(from..*held, PIECE).map(Part::Range));

@@ -1,4 +1,4 @@
-//! What is searched for, and the sessions in which: the newest first, those that share a history together.
+//! What to search for, and in which sessions: newest first, with sessions that share a history grouped.
 //!
 //! ```text
 //! sessions   newest first      A   B   C   D        C is a fork of A
@@ -22,47 +22,47 @@ use crate::{
     },
 };
 
-/// One of how many sessions may be searched at most for a search to be narrowed to them: to find out which share a history
-/// with them takes a few questions for each.
+/// A search is narrowed to the sessions that the index names only if they are fewer than one in this many of all sessions:
+/// finding their relatives takes several queries for each.
 const NARROW: u64 = 16;
 
-/// What is searched for, and where.
+/// What to search for, and where.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// What is looked for.
+    /// The pattern or words.
     pub sought: Sought,
-    /// In which sessions; sub-agents are always among them.
+    /// The sessions to search; sub-agents are always included.
     pub sessions: SessionFilter,
-    /// In this one only.
+    /// Only this session.
     pub session: Option<Session>,
-    /// On this branch only.
+    /// Only this branch.
     pub branch: Option<String>,
-    /// Said by these only; by anyone, if it is empty.
+    /// Only messages of these roles; all if empty.
     pub roles: Vec<Role>,
-    /// In these parts of the conversation only; in any, if it is empty.
+    /// Only these parts of the conversation; all if empty.
     pub parts: Vec<Part>,
-    /// In calls and answers of this tool only.
+    /// Only calls and results of this tool.
     pub tool: Option<String>,
-    /// Said then or later.
+    /// Only messages at this time or later.
     pub since: Option<Timestamp>,
-    /// Said before.
+    /// Only messages before this time.
     pub until: Option<Timestamp>,
-    /// How many lines around each match are wanted.
+    /// The number of context lines around each match.
     pub around: usize,
-    /// How many texts are wanted.
+    /// The maximum number of texts.
     pub limit: Option<usize>,
-    /// How many of a session.
+    /// The maximum number of texts for each session.
     pub per_session: usize,
-    /// Whether only the sessions are wanted, not how much each has.
+    /// Whether only the names of the sessions are wanted, not the number of matches.
     pub is_list: bool,
-    /// Only what is not on the current path.
+    /// Whether to search only what is not on the current path.
     pub is_reverted: bool,
-    /// In which order; a pattern finds the newest first.
+    /// The order of the results; a pattern always finds the newest first.
     pub sort: Sort,
 }
 
 impl Search {
-    /// Returns whether the index cannot tell which messages are meant.
+    /// Returns true if the index alone cannot decide whether a message matches.
     pub(crate) fn tells_by_text(&self) -> bool {
         let Self { sought, branch, roles, parts, tool, since, until, .. } = self;
         let has_phrases = matches!(sought, Sought::Words(query) if query.has_phrases());
@@ -73,12 +73,12 @@ impl Search {
             || since.or(*until).is_some()
     }
 
-    /// Returns whether a session needs not be searched behind its first match.
+    /// Returns true if a session need not be searched past its first match.
     pub(crate) fn stops_at_first(&self) -> bool {
         self.is_list && self.tool.is_none() && self.branch.is_none()
     }
 
-    /// Returns what looks for it in the records of a session.
+    /// Returns the seeker for the records of a session.
     pub(crate) fn seeker(&self) -> Seeker {
         let mut seeker = Seeker::new(self.sought.clone());
         seeker.roles.clone_from(&self.roles);
@@ -87,7 +87,7 @@ impl Search {
         seeker
     }
 
-    /// Returns the sessions to search. `found` are those in which the index found something; an index that cannot be read is
+    /// Returns the sessions to search. `found` contains the sessions with matches in the index. An index that cannot be read is
     /// dropped.
     pub(crate) fn members(
         &self,
@@ -103,7 +103,7 @@ impl Search {
             }
         }
         let named = self.session.as_ref().map(|session| match self.branch {
-            // A sub-agent has no branch of its session.
+            // A sub-agent does not have the branches of its parent.
             Some(_) => Ok(vec![session.clone()]),
             None => family(archive.store(), session),
         });
@@ -121,13 +121,13 @@ impl Search {
     }
 }
 
-/// Opens the store's index of words, if there is one that can tell.
+/// Opens the word index of the store, if there is a usable one.
 pub(crate) fn opened(archive: &Archive) -> Option<Index> {
     Index::open(archive.root()?, archive.store(), &Exclude::default().digest())
 }
 
-/// Returns the sessions to which a search is narrowed by an index, with all that share a history with them; nothing, if they
-/// are many. Where that cannot be told, all are looked at, which names what is damaged.
+/// Returns the sessions to which an index narrows a search, with all that share a history with them, or `None` if they are too
+/// many. If this cannot be decided, all sessions are searched, which also reports damaged ones.
 fn narrow(
     archive: &Archive,
     index: &Index,
@@ -145,7 +145,7 @@ fn narrow(
     with_kin(store, narrow).map(Some)
 }
 
-/// Puts sessions together that share a history, in the order of the newest of each.
+/// Groups sessions that share a history, ordered by the newest session of each group.
 pub(crate) fn groups(members: Vec<Member>) -> Vec<Vec<Member>> {
     let mut of: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut into: Vec<usize> = Vec::with_capacity(members.len());
@@ -170,7 +170,7 @@ pub(crate) fn groups(members: Vec<Member>) -> Vec<Vec<Member>> {
     groups.into_values().collect()
 }
 
-/// Returns these sessions and all that [`groups`] puts together with them.
+/// Returns these sessions and all that [`groups`] groups with them.
 pub(crate) fn with_kin(
     store: &dyn Store,
     sessions: BTreeSet<SessionKey>,
@@ -203,7 +203,7 @@ pub(crate) fn with_kin(
     Ok(all)
 }
 
-/// Returns the first of those that were put together with one.
+/// Returns the root of a member in the union-find forest.
 fn root(into: &[usize], mut at: usize) -> usize {
     while let Some(&next) = into.get(at).filter(|next| **next != at) {
         at = next;

@@ -1,13 +1,13 @@
-//! The best of some texts. Where a text is costs most to find out, so that it is asked of those only that are
-//! among the best if they stand on their current paths.
+//! Selects the best of some texts. Finding the place of a text is the expensive part, so places are resolved only for texts
+//! that would be among the best if they were on their current paths.
 //!
 //! ```text
-//! asked      A B C       the best three, wherever they stand
-//! known      A   C D     B was left: D, which was behind it, may be better
-//! told       A C D
+//! asked      A B C       the best three, assuming that they are on the current path
+//! known      A   C D     B was reverted, so D, which ranked after it, may be better
+//! reported   A C D
 //! ```
 //!
-//! Invariant: what is told is what it would be if all were asked.
+//! Invariant: the result never differs from what resolving every place would give.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// A text, the group of sessions in which it was found, and its rank if it is on the current path.
+/// A text, the group of sessions that has it, and its rank if it is on the current path.
 pub(crate) struct InGroup {
     pub(crate) group: usize,
     pub(crate) text: Text,
@@ -35,33 +35,33 @@ pub(crate) struct InGroup {
 }
 
 impl InGroup {
-    /// Returns where it is: the group, which one of it, and the entry.
+    /// Returns the group, the member and the entry of its first place.
     pub(crate) fn at(&self) -> (usize, usize, EntryNumber) {
         let (member, entry) = self.text.at.first().copied().unwrap_or_default();
         (self.group, member, entry)
     }
 }
 
-/// Which of the texts are wanted.
+/// Which texts are wanted.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     /// How many.
     pub(crate) hits: usize,
-    /// How many of a session.
+    /// How many from each session.
     pub(crate) of_session: usize,
-    /// Whether only those that are not on the current path.
+    /// Whether to exclude those on the current path.
     pub(crate) off_the_path: bool,
 }
 
-/// What is known of where a text is.
+/// What is known about the place of a text.
 enum Known {
     Nothing,
-    /// It is nowhere any more.
+    /// It no longer exists anywhere.
     Nowhere,
     At(Hit),
 }
 
-/// Returns the best of these texts by their ranks, the best one first.
+/// Returns the best texts by rank, best first.
 pub(crate) fn best(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
@@ -114,7 +114,7 @@ pub(crate) fn best(
     }
 }
 
-/// Returns these texts of groups as hits, each behind its number.
+/// Resolves these texts to hits, paired with their index.
 fn stand(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
@@ -140,7 +140,8 @@ fn stand(
     Ok(found)
 }
 
-/// Does work about groups of sessions, which threads share: what live files hold beyond the store, only one of them sees.
+/// Runs work on groups of sessions in several threads. Groups with live files ahead of the store run on this thread alone,
+/// which is the only one that sees the overlay.
 pub(crate) fn each_of<A: Sync, T: Send>(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
@@ -161,7 +162,7 @@ pub(crate) fn each_of<A: Sync, T: Send>(
     }
 }
 
-/// Returns whether the place at which a hit is shown is on the current path.
+/// Returns true if the place where a hit is shown is on the current path.
 pub(crate) fn is_current(hit: &Hit) -> bool {
     let stand = hit.places.first().map(|place| &place.stand);
     matches!(stand, Some(Stand::Current | Stand::Compacted))

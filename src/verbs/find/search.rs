@@ -1,12 +1,12 @@
-//! `search`: what was said in any session. Sessions that share a history are searched together, and what they share is found once.
+//! `search`: finds text in any session. Sessions that share a history are searched together, and shared text is found once.
 //!
 //! ```text
-//! words      are weighed in `ranked`
-//! patterns   group by group, the newest first     A C     B   D
-//! pieces     of the work, which threads share     a group's hits are handed over when all of its pieces are done
+//! words      are scored and ranked in `words::ranked`
+//! patterns   run group by group, newest first     A C     B   D
+//! pieces     are shared out to threads            a group's hits are reported when all of its pieces are done
 //! ```
 //!
-//! Invariant: what is told does not depend on whether an index answers, nor on the number of threads.
+//! Invariant: results never depend on whether an index is available, nor on the number of threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,10 +29,10 @@ use crate::{
     },
 };
 
-/// How many hits may be wanted for each to say which step of its turn it is.
+/// Hits include the step within their turn only if at most this many are wanted.
 const STEPS: usize = 200;
 
-/// Searches, and hands over what is found, with what is known of the search by then.
+/// Searches and passes each hit to `each`, together with the state of the search so far.
 pub fn search<E: From<OpsError>>(
     archive: &Archive,
     search: &Search,
@@ -66,8 +66,8 @@ pub fn search<E: From<OpsError>>(
     Ok(searched)
 }
 
-/// Searches, and hands over how many lines each session has, or how many messages if words are looked for; those that sessions
-/// share count for the newest one. Where only the sessions are wanted, each is handed over that has any.
+/// Searches and passes each session to `each` with its number of matching lines, or messages in a search by words. Shared ones
+/// count for the newest session only. If only the sessions are wanted, every session with a match is passed.
 pub fn count<E: From<OpsError>>(
     archive: &Archive,
     search: &Search,
@@ -96,14 +96,14 @@ pub fn count<E: From<OpsError>>(
     Ok(searched)
 }
 
-/// Returns words of the index that begin like those of a query that found nothing.
+/// Suggests words in the index that begin like those of a query without results.
 pub fn near(archive: &Archive, sought: &Sought) -> Vec<String> {
     let (Sought::Words(query), Some(index)) = (sought, opened(archive)) else { return Vec::new() };
-    // An index that cannot be read says nothing.
+    // An index that cannot be read suggests nothing.
     index.near(query).unwrap_or_default()
 }
 
-/// Returns how many lines of texts each session has.
+/// Counts the matching lines of each session.
 fn counts(members: &[Member], texts: &[Text], is_list: bool) -> Vec<Counted> {
     let mut counts: Vec<Counted> = Vec::new();
     for Text { found, at } in texts {
@@ -121,7 +121,7 @@ fn counts(members: &[Member], texts: &[Text], is_list: bool) -> Vec<Counted> {
     counts
 }
 
-/// What was found in a piece.
+/// The result of a piece.
 #[derive(Default)]
 struct Looked {
     found: Vec<(usize, Found)>,
@@ -129,11 +129,11 @@ struct Looked {
     unread: Vec<UnreadSession>,
 }
 
-/// Takes the texts that were found in a group, and returns whether more are wanted.
+/// Receives the texts found in a group, and returns whether more are wanted.
 type Take<'t, E> =
     dyn FnMut(&dyn Store, &[Member], Vec<Text>, &mut Searched) -> Result<bool, E> + 't;
 
-/// Looks for a pattern, group by group.
+/// Searches for a pattern, group by group.
 fn newest<E: From<OpsError>>(
     archive: &Archive,
     search: &Search,
@@ -142,7 +142,7 @@ fn newest<E: From<OpsError>>(
 ) -> Result<(), E> {
     let mut index = opened(archive);
     let likely = index.as_ref().and_then(|index| match &search.sought {
-        // An index that cannot be read says nothing.
+        // An index that cannot be read is not used.
         Sought::Pattern(pattern) => index.likely(pattern).ok().flatten(),
         Sought::Words(_) => None,
     });
@@ -181,7 +181,7 @@ fn newest<E: From<OpsError>>(
         };
         match tell() {
             Ok(true) => return,
-            // Whether the sessions that are left hold more is not known.
+            // The remaining sessions may have more matches.
             Ok(false) => searched.has_more |= n < pieces.len(),
             Err(error) => failed = Some(error),
         }
@@ -190,7 +190,7 @@ fn newest<E: From<OpsError>>(
     failed.map_or(Ok(()), Err)
 }
 
-/// Looks through a part of a session; what cannot be read of one that is damaged is left out, and the session is named.
+/// Searches a part of a session. Records of a damaged session that cannot be read are skipped, and the session is reported.
 fn look(
     store: &dyn Store,
     seeker: &Seeker,
@@ -222,7 +222,7 @@ fn look(
     Ok(looked)
 }
 
-/// Returns what live files hold beyond the store.
+/// Returns matches in live files beyond the store.
 fn grown(
     laid: &dyn Store,
     seeker: &Seeker,

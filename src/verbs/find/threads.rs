@@ -1,6 +1,6 @@
-//! Several: pieces of work that threads share, each with a look of its own at the store.
+//! Runs numbered pieces of work in several threads, each with its own reader of the store.
 //!
-//! Invariant: the answers, and their order, do not depend on the number of threads.
+//! Invariant: results and their order never depend on the number of threads.
 
 use std::{
     collections::BTreeMap,
@@ -14,22 +14,22 @@ use std::{
 
 use crate::store::{self, Store};
 
-/// How many threads work at most: each has a session's names, and some segments, in memory.
+/// The maximum number of threads: each keeps a session's names and some segments in memory.
 const THREADS: usize = 8;
-/// How many pieces may be begun, or done, and not be taken in yet: threads that are faster than who takes them in, or than one
-/// of them, do not fill the memory.
+/// How many pieces may be started or finished but not consumed yet. Bounds memory when threads are faster than the consumer,
+/// or than the slowest thread.
 const BEGUN: usize = 32;
 
-/// Looks at what a store holds, one for each thread that shares work. What is laid over the store later, they do not show.
+/// Readers of a store, one for each thread. They do not see what is overlaid on the store later.
 pub(crate) struct Readers<'s> {
     store: &'s dyn Store,
     looks: Vec<Box<dyn Store>>,
-    /// How many looks there may be.
+    /// The maximum number of readers.
     most: usize,
 }
 
 impl<'s> Readers<'s> {
-    /// Makes a look, if the store can be looked at once more; others are made of it as work is shared.
+    /// Opens one reader if the store allows it; more are opened from it when work is shared out.
     pub(crate) fn of(store: &'s dyn Store) -> Self {
         Self { store, looks: store.reader().into_iter().collect(), most: cores() }
     }
@@ -43,12 +43,12 @@ impl<'s> Readers<'s> {
         Self { store, most: looks.len(), looks }
     }
 
-    /// Returns the store itself, with what was laid over it since.
+    /// Returns the store itself, including anything overlaid since.
     pub(crate) fn laid(&self) -> &'s dyn Store {
         self.store
     }
 
-    /// Does pieces of work, which are numbered from 0, and hands over what each gave, in the order of their numbers.
+    /// Runs pieces of work, numbered from 0, and passes each result to `each` in the order of the numbers.
     pub(crate) fn in_order<T: Send>(
         &mut self,
         pieces: usize,
@@ -65,7 +65,7 @@ impl<'s> Readers<'s> {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < pieces);
         let take = &take;
         if looks.len().min(pieces) < 2 {
-            // One thread has nothing to wait for.
+            // A single thread needs no channels.
             let store = looks.first().map_or(*store, |look| &**look);
             (0..pieces).for_each(|n| each(work(store, n)));
             return;
@@ -75,10 +75,10 @@ impl<'s> Readers<'s> {
         let may_begin = || allowed.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok();
         let may_begin = &may_begin;
         thread::scope(|scope| {
-            // Left with this scope, it lets no thread wait for more.
+            // Moved into this scope: dropping it wakes all threads that wait for permission.
             let allow = allow;
             let allow_one = || {
-                // Where all are done, nobody waits for it.
+                // Fails only when all threads are done.
                 let _ = allow.send(());
             };
             (0..BEGUN).for_each(|_| allow_one());
@@ -94,7 +94,7 @@ impl<'s> Readers<'s> {
                         }
                     }
                 };
-                // Where no more threads are to be had, the others do the work.
+                // If no thread can be started, the existing ones do the work.
                 if thread::Builder::new().spawn_scoped(scope, begin).is_err() {
                     break;
                 }
@@ -112,7 +112,7 @@ impl<'s> Readers<'s> {
             for (n, answer) in receive {
                 take_in(n, answer);
             }
-            // Without any other thread, this one does all of it.
+            // If no thread could be started, this one does all of the work.
             while let Some(n) = take() {
                 take_in(n, work(*store, n));
             }
@@ -120,7 +120,7 @@ impl<'s> Readers<'s> {
     }
 }
 
-/// Does pieces of work as [`Readers::in_order`] does, with looks at a store that are made for them.
+/// Like [`Readers::in_order`], with readers opened for this call.
 pub(crate) fn in_order<T: Send>(
     store: &dyn Store,
     pieces: usize,
@@ -130,7 +130,7 @@ pub(crate) fn in_order<T: Send>(
     in_order_by(&|| store.reader(), store, pieces, work, each);
 }
 
-/// Does the same with these looks at the store.
+/// Like [`in_order`], with these readers of the store.
 pub(crate) fn in_order_by<T: Send>(
     reader: &dyn Fn() -> Option<Box<dyn Store>>,
     store: &dyn Store,
@@ -139,12 +139,12 @@ pub(crate) fn in_order_by<T: Send>(
     each: &mut dyn FnMut(T),
 ) {
     let threads = cores().min(pieces);
-    // One thread alone needs no look of its own.
+    // A single thread needs no reader of its own.
     let threads = if threads > 1 { threads } else { 0 };
     Readers::made(store, reader, threads).in_order(pieces, work, each);
 }
 
-/// Returns how many threads share work.
+/// Returns the number of threads to use.
 fn cores() -> usize {
     store::cores().min(THREADS)
 }

@@ -1,12 +1,12 @@
-//! A search by words: all messages are weighed by the index, and the best are read.
+//! Search by words: the index scores all messages, and only the best are read.
 //!
 //! ```text
-//! weighed    every message of the index, and those that are not in it: which words it has, and how much they tell of it
-//! counted    those that have all words, else most of them
-//! read       the best of all, or every one where only the text tells whether it is meant
+//! scored     every message in the index, and those not in it yet: the words it has, weighted by how rare they are
+//! counted    messages with all words, or else with most of them
+//! read       the best; or every one if only the text decides whether it matches
 //! ```
 //!
-//! Invariant: which messages have the words does not depend on what is in the index.
+//! Invariant: which messages match never depends on what is in the index.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,13 +34,13 @@ use crate::{
 
 /// How many of the best messages are read and ranked, unless more are wanted.
 const RANKED: usize = 200;
-/// How many entries that are not in the index are weighed together.
+/// How many unindexed entries are scored together.
 const PIECE: usize = 256;
 
-/// Where a message is: the group of its session, which one of the group it is, and the entry.
+/// Where a message is: the index of the group, the member within the group, and the entry.
 type At = (usize, usize, EntryNumber);
 
-/// A message that has words of a query.
+/// A message with words of a query.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     score: Score,
@@ -48,7 +48,7 @@ struct Candidate {
     at: At,
 }
 
-/// Returns what is found of some words, the best first, and what is found in a session together.
+/// Returns the hits for some words, best first, with the hits of a session together.
 pub(crate) fn ranked(
     archive: &Archive,
     search: &Search,
@@ -103,7 +103,7 @@ pub(crate) fn ranked(
     Ok(hits)
 }
 
-/// Returns how many messages of each session have the words, the session first that has the best.
+/// Returns how many messages of each session have the words; the session with the best one is first.
 pub(crate) fn counts(
     archive: &Archive,
     search: &Search,
@@ -138,11 +138,11 @@ pub(crate) fn counts(
     Ok(order.iter().filter_map(counted).collect())
 }
 
-/// The messages that have words of a query, in the sessions that are searched.
+/// The messages with words of a query in the searched sessions.
 struct Weighed<'q> {
     weighing: Weighing<'q>,
     groups: Vec<Vec<Member>>,
-    /// Those with most of the words come first; otherwise they are in the order of their points.
+    /// Those with the most words first, then by score.
     candidates: Vec<Candidate>,
 }
 
@@ -166,7 +166,7 @@ impl<'q> Weighed<'q> {
         let (mut weighing, places) = if let Some(Ok(weighed)) = weighed {
             weighed
         } else {
-            // An index that cannot be read says nothing.
+            // An index that cannot be read is not used.
             index = None;
             (Weighing::of(query, None)?, BTreeMap::new())
         };
@@ -196,14 +196,14 @@ impl<'q> Weighed<'q> {
         Ok(Self { weighing, groups, candidates })
     }
 
-    /// Returns those that have as many words as the one that has most.
+    /// Returns the candidates with as many words as the best one.
     fn full(&self) -> &[Candidate] {
         let most = self.candidates.first().map_or(0, |best| best.score.terms);
         let full = self.candidates.partition_point(|candidate| candidate.score.terms == most);
         self.candidates.get(..full).unwrap_or_default()
     }
 
-    /// Names the words that no message has, and those that the best one lacks.
+    /// Reports the words that no message has, and those that the best one lacks.
     fn name_missing(&self, best: Option<At>, searched: &mut Searched) {
         let best = self.candidates.iter().find(|candidate| Some(candidate.at) == best);
         let document = best.map(|best| best.document);
@@ -266,10 +266,10 @@ impl<'q> Weighed<'q> {
     }
 }
 
-/// Entries that are weighed together: the group of their session, which one of the group it is, and the session.
+/// Entries that are scored together: the index of the group, the member within the group, the session and the range.
 type Piece<'g> = (usize, usize, &'g Session, Range<EntryNumber>);
 
-/// Weighs what is not in the index.
+/// Scores the entries that are not in the index.
 fn add(
     weighing: &mut Weighing<'_>,
     readers: &mut Readers<'_>,

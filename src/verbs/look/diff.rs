@@ -1,17 +1,17 @@
-//! Differences: two branches, or entries with the paths to them, from where they part.
+//! `diff`: compares two branches, or two entries with their paths, from their fork on.
 //!
 //! ```text
-//! one    a b c d   f g        common  a b       the fork
-//! other  a b C d x f'         changed c -> C    the same record with other words
-//!                             same    d         behind the fork, and the same on both sides
-//!                             only    x         on one side
-//!                             renewed f -> f'   the same words under another entry
+//! one    a b c d   f g        common  a b       up to the fork
+//! other  a b C d x f'         changed c -> C    the same record with different content
+//!                             same    d         after the fork, and equal on both sides
+//!                             only    x         on one side only
+//!                             renewed f -> f'   equal content in a different entry
 //! ```
 //!
-//! Entries are equal if their lines are; where lines differ, as in forks that write the session's id again, their words
-//! are compared.
+//! Entries are equal if their lines are. Where lines differ, as in forks that rewrite the session id, their messages are
+//! compared.
 //!
-//! Invariant: each entry of each side is in exactly one row, in the order of its side.
+//! Invariant: no entry of a side is missing from the rows, repeated, or out of order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,15 +34,15 @@ use crate::{
     verbs::OpsError,
 };
 
-/// An entry on a side, and its key.
+/// An entry of a side, with its key.
 struct Mark {
     n: EntryNumber,
     id: EntryId,
-    /// Its content: by its line, or where the other side has no such line by its words.
+    /// A hash of its line, or of its messages if the other side does not have the line.
     key: [u8; 32],
 }
 
-/// Compares two entries with the paths to them.
+/// Compares two entries with their paths.
 pub fn diff(
     archive: &Archive,
     one: (&Session, &Target),
@@ -78,7 +78,7 @@ pub fn diff(
     Ok(Diff { fork, common: common as u64, rows, damaged })
 }
 
-/// Returns the entries of the conversation that lead to a target, with their ids and lines.
+/// Returns the conversation up to a target: entries with their ids and line hashes.
 fn path(
     archive: &Archive,
     session: &Session,
@@ -130,8 +130,8 @@ fn marks(
     Ok(side.iter().map(mark).collect())
 }
 
-/// Returns which entries of two sides belong together, in order. What only one side has is left out before: sides that share
-/// little would cost the square of their length.
+/// Pairs the equal entries of two sides, in order. Entries on one side only are filtered out first, because Myers' algorithm is
+/// quadratic in the differences.
 fn pairs(a: &[Mark], b: &[Mark]) -> Vec<(usize, usize)> {
     let keys = |side: &[Mark]| -> BTreeSet<[u8; 32]> { side.iter().map(|mark| mark.key).collect() };
     let shared = |side: &[Mark], other: &[Mark]| -> (Vec<usize>, Vec<[u8; 32]>) {
@@ -150,7 +150,7 @@ fn pairs(a: &[Mark], b: &[Mark]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The two sides behind the fork, while they are compared.
+/// The two sides after the fork, while they are compared.
 struct Sides<'a> {
     archive: &'a Archive,
     one: (&'a Session, &'a Target),
@@ -167,7 +167,7 @@ impl Sides<'_> {
         let (mut a, mut b) = (0, 0);
         for run in pairs.chunk_by(|one, next| (one.0 + 1, one.1 + 1) == *next) {
             let Some(&(first, other)) = run.first() else { continue };
-            // Removed entries and the entries in their place stand side by side.
+            // Put removed entries next to those that replaced them.
             self.apart(a..first, b..other)?;
             (a, b) = (first + run.len(), other + run.len());
             self.alike(first..a, other..b);
@@ -175,7 +175,7 @@ impl Sides<'_> {
         self.apart(a..self.a.len(), b..self.b.len())
     }
 
-    /// Adds entries that say the same.
+    /// Adds entries with equal content.
     fn alike(&mut self, a: Range<usize>, b: Range<usize>) {
         let (a, b) = (self.a.get(a).unwrap_or_default(), self.b.get(b).unwrap_or_default());
         let pairs: Vec<(EntryId, EntryId)> = a.iter().zip(b).map(|(a, b)| (a.id, b.id)).collect();
@@ -189,7 +189,7 @@ impl Sides<'_> {
         }
     }
 
-    /// Adds entries that differ: as pairs where they are the same record or answer the same call.
+    /// Adds entries that differ. Versions of the same record, or results of the same call, become pairs.
     fn apart(&mut self, a: Range<usize>, b: Range<usize>) -> Result<(), OpsError> {
         let numbers = |side: Option<&[Mark]>| -> Vec<EntryNumber> {
             side.into_iter().flatten().map(|mark| mark.n).collect()
@@ -218,8 +218,8 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// Returns the names by which an entry is known on both sides, whatever it says: its record's name, the entry that
-    /// it was before any replacement, the call that it answers.
+    /// Returns the names that identify an entry on both sides whatever its content: the name of its record, the entry that it was
+    /// before any replacement, and the call that it answers.
     fn names(&self, side: Side, line: &Line) -> Result<Vec<String>, OpsError> {
         let mut names = Vec::new();
         names.extend(line.uuid.as_ref().map(|uuid| format!("record {uuid}")));

@@ -1,15 +1,15 @@
-//! The graph of a session: where its paths part, what is at their ends, and the ends without a name.
+//! The graph of a session: its forks, its branches, and the ends without a name.
 //!
-//! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
-//! branch is, and on those of every other state of a file taken in. An entry that several generations hold is
-//! one node; its parents are the entries that stand before it on some path. An agent's compaction into another file is
-//! followed by its summary there, and a call by the sub-agent in the same file. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
+//! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation with a branch, and on
+//! those of every other imported state of a file. An entry in several generations is one node; its parents are all entries
+//! before it on any path. When an agent compacts into another file, an edge leads to its summary there; a call has an edge to
+//! its sub-agent in the same file. Condensed, a node is a stretch that begins with a turn, a boundary, a note, or after a fork:
 //! ```text
 //! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
 //!                    \ u3                                   \ u3
 //! ```
 //!
-//! Invariant: a node comes before its parents, so the answer has no cycle even where the paths do.
+//! Invariant: no node comes after one of its parents, so the result has no cycle even if the paths do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,33 +46,33 @@ use crate::{
     wire::{self, Departure, Graph, How},
 };
 
-/// How many characters of an entry are its first words.
+/// How many characters of an entry a node shows.
 const WORDS: usize = 120;
-/// How many entries before an end are looked through for its last words.
+/// How many entries before an end are searched for its last message.
 const LAST: usize = 16;
 /// How many nodes are read at a time.
 const BATCH: usize = 256;
 
-/// Up to how many entries a session has whose calls are counted: for that, each line is read.
+/// Calls are counted only in sessions of at most this many entries, because every line must be read.
 const COUNTED: usize = 20_000;
 
-/// Up to how many entries a session has whose compactions are compared with their summaries.
+/// Compactions are compared with their summaries only in sessions of at most this many entries.
 const COMPARED: usize = 5_000;
 
-/// What a drawing of a session shows.
+/// What a drawing of a session includes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detail<'a> {
-    /// Each entry as a node, also of what was undone or is repeated.
+    /// Every entry as a node of its own, including undone and repeated ones.
     pub all: bool,
     /// The ends that were undone.
     pub undone: bool,
-    /// How many files were edited and commands run in each node.
+    /// The number of edits and commands in each node.
     pub acts: bool,
-    /// A pattern whose finds are counted.
+    /// A pattern whose matches are counted.
     pub pattern: Option<&'a Pattern>,
 }
 
-/// A session as a graph, whose nodes are read as they are handed over.
+/// A session as a graph. Nodes are read one batch at a time, as they are passed on.
 pub struct Drawing<'a> {
     archive: &'a Archive,
     session: &'a Session,
@@ -82,49 +82,49 @@ pub struct Drawing<'a> {
     pub(crate) stretches: Vec<Stretch>,
     /// The entries of the stretches.
     members: Vec<EntryNumber>,
-    /// What was done in each stretch, if that is counted.
+    /// The acts in each stretch, if they are counted.
     acts: Vec<Acts>,
-    /// How many files were edited, if that is counted.
+    /// How many files were edited, if edits are counted.
     pub edited: Option<u64>,
-    /// How many things each compaction lost, if that is counted.
+    /// How many facts each compaction lost, if that is counted.
     lost: BTreeMap<EntryId, u64>,
-    /// The branches that stand at an entry.
+    /// The branches that end at each entry.
     heads: BTreeMap<EntryNumber, Vec<String>>,
     left: BTreeMap<EntryNumber, Departure>,
     asides: EntrySet,
     undone: EntrySet,
     /// The current branch.
     pub current: String,
-    /// The node at which it ends.
+    /// The node where it ends.
     pub head: Option<usize>,
-    /// Where it ends, among the checkpoints.
+    /// Its end, relative to the checkpoints.
     pub at: Option<Spot>,
-    /// The newest checkpoint that is at a node.
+    /// The newest checkpoint at any node.
     pub newest: Option<CheckpointNumber>,
-    /// The branches that stand before the first entry.
+    /// The branches that end before the first entry.
     pub empty: Vec<String>,
-    /// The branches that show the state before an operation wrote it again.
+    /// The branches with the state from before an operation rewrote it.
     pub before: BTreeMap<String, OperationNumber>,
-    /// The session that it was made of.
+    /// The session it was made from.
     pub kin: Option<Kin>,
 }
 
-/// What is at a node of a graph before its entries are read.
+/// A node of a graph before its entries are read.
 #[derive(Clone, Debug)]
 pub struct Outlined<'d> {
-    /// Its place in the list, from 0.
+    /// Its index in the list.
     pub node: usize,
-    /// The nodes that it follows, by their places in the list.
+    /// The indexes of its parents.
     pub parents: &'d [usize],
-    /// The checkpoint that comes before it.
+    /// The checkpoint before it.
     pub checkpoint: Option<CheckpointNumber>,
-    /// The agent's own number of that, as a selector.
+    /// The agent's own number of that checkpoint, as a selector.
     pub own: Option<String>,
-    /// When it was said.
+    /// Its time.
     pub time: Option<Timestamp>,
-    /// Whether a conversation of the session's own begins with it.
+    /// Whether it begins a conversation of the session itself, not of a sub-agent.
     pub is_root: bool,
-    /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
+    /// Whether it is neither on the path to the end of the current branch nor the rest of the turn there.
     pub is_off: bool,
 }
 
@@ -236,14 +236,14 @@ pub(crate) fn drawing<'a>(
     Ok(drawing)
 }
 
-/// Returns whether a stretch begins a turn, or is a note or a compaction.
+/// Returns true if a stretch begins with a turn, a note or a compaction.
 fn begins_turn(view: &View<'_>, stretch: &Stretch) -> bool {
     let kind = view.record(stretch.said).map(|record| record.kind);
     kind.is_ok_and(|kind| matches!(kind, Kind::User | Kind::Note | Kind::Boundary))
 }
 
 impl Drawing<'_> {
-    /// Returns the outlines of the nodes, each before its parents, the newest first.
+    /// Returns the outlines of the nodes, newest first, each before its parents.
     pub fn outline(&self) -> impl Iterator<Item = Result<Outlined<'_>, OpsError>> {
         self.stretches.iter().enumerate().map(|(node, stretch)| {
             let Stretch { said, parents, is_off, .. } = stretch;
@@ -263,17 +263,17 @@ impl Drawing<'_> {
         })
     }
 
-    /// Returns what was done in each node, if that is counted.
+    /// Returns the acts in each node; empty if they are not counted.
     pub fn acts(&self) -> &[Acts] {
         &self.acts
     }
 
-    /// Returns the names of the branches that stand at the same entry.
+    /// Returns the names of the branches, grouped by the entry where they end.
     pub fn heads(&self) -> impl Iterator<Item = &[String]> {
         self.heads.values().map(Vec::as_slice)
     }
 
-    /// Hands over the nodes in the order of their outlines; a few of them are read at a time.
+    /// Passes on the nodes in the order of their outlines, reading a batch at a time.
     pub fn each<E: From<OpsError>>(
         &self,
         mut each: impl FnMut(GraphNode) -> Result<(), E>,
@@ -287,7 +287,7 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    /// Returns the ends that were reverted, the newest first.
+    /// Returns the reverted ends, newest first.
     pub fn reverted(&self) -> Result<Vec<RevertedEnd>, OpsError> {
         let mut ends = Vec::new();
         for node in self.reverted_nodes()? {
@@ -311,7 +311,7 @@ impl Drawing<'_> {
         Ok(ends)
     }
 
-    /// Returns the turns and compactions of the current path, the oldest first, each with its entries.
+    /// Returns the turns and compactions of the current path with their entries, oldest first.
     pub(crate) fn turns(&self) -> Result<Vec<(Kind, &[EntryNumber])>, OpsError> {
         let mut turns = Vec::new();
         for stretch in self.stretches.iter().rev().filter(|stretch| !stretch.is_off) {
@@ -323,7 +323,7 @@ impl Drawing<'_> {
         Ok(turns)
     }
 
-    /// Returns when turns began.
+    /// Returns the start times of the turns.
     pub(crate) fn turn_times(&self) -> Result<Vec<Timestamp>, OpsError> {
         let mut times = Vec::new();
         for stretch in &self.stretches {
@@ -340,7 +340,7 @@ impl Drawing<'_> {
         self.members.get(members).unwrap_or_default()
     }
 
-    /// Returns whether the conversation was compacted.
+    /// Returns true if the conversation was compacted.
     pub fn has_boundary(&self) -> Result<bool, OpsError> {
         for Stretch { said, is_off, .. } in &self.stretches {
             if !is_off && self.view.record(*said)?.kind == Kind::Boundary {
@@ -350,17 +350,17 @@ impl Drawing<'_> {
         Ok(false)
     }
 
-    /// Returns whether compactions are to be compared with their summaries: there are some, and the session is short enough.
+    /// Returns true if compactions should be compared with their summaries: there are some, and the session is short enough.
     pub fn is_compared(&self) -> Result<bool, OpsError> {
         Ok(self.edited.is_some() && self.members.len() <= COMPARED && self.has_boundary()?)
     }
 
-    /// Takes how many things each compaction lost.
+    /// Records how many facts each compaction lost.
     pub fn see_losses(&mut self, boundaries: &[Boundary]) {
         self.lost.extend(boundaries.iter().filter_map(|one| Some((one.entry?, one.lost()))));
     }
 
-    /// Returns how many ends were reverted.
+    /// Returns the number of reverted ends.
     pub fn count_reverted(&self) -> Result<u64, OpsError> {
         Ok(self.reverted_nodes()?.len() as u64)
     }
@@ -380,7 +380,7 @@ impl Drawing<'_> {
         Ok(nodes)
     }
 
-    /// Returns when the last words of a stretch were said, and these.
+    /// Returns the last message of a stretch and its time.
     fn last_words(&self, stretch: &Stretch) -> Result<(Option<Timestamp>, String), OpsError> {
         let members = self.members_of(stretch);
         let time = self.view.record(stretch.last)?.time;
@@ -399,22 +399,22 @@ impl Drawing<'_> {
         Ok((time, String::new()))
     }
 
-    /// Returns the damaged entries that were met so far.
+    /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
         Ok(self.damages.met(self.archive.store(), self.session)?)
     }
 
-    /// Returns the checkpoint that comes before an entry.
+    /// Returns the checkpoint before an entry.
     pub(crate) fn before(&self, entry: EntryNumber) -> Result<Option<Given<'_>>, OpsError> {
         Ok(self.places.before(&self.view, entry)?)
     }
 
-    /// Returns whether a stretch was undone, and is not on the current path again.
+    /// Returns true if a stretch was undone and is not back on the current path.
     fn is_undone(&self, stretch: &Stretch) -> bool {
         stretch.is_off && self.undone.contains(stretch.last)
     }
 
-    /// Returns whether a conversation ends with a stretch, and no branch is there.
+    /// Returns true if a conversation ends with a stretch and no branch ends there.
     fn is_unnamed(&self, stretch: &Stretch) -> Result<bool, OpsError> {
         if !stretch.is_leaf
             || self.heads.contains_key(&stretch.last)
@@ -473,14 +473,14 @@ impl Drawing<'_> {
     }
 }
 
-/// The states of files that were taken in, and how the agent left those that it set aside.
+/// The imported states of files, and how the agent left those that it set aside.
 #[derive(Default)]
 struct States {
-    /// Each by its generation's end.
+    /// The end of each state, by generation.
     ends: Vec<Position>,
-    /// How the agent left the entry at the end of a state that it set aside.
+    /// For each state that the agent set aside: its last entry, and how the agent continued.
     left: BTreeMap<EntryNumber, Departure>,
-    /// What follows such an end in the next file, before the entry there.
+    /// Pairs of the first entry in the next file and the entry at such an end.
     followed: Vec<(EntryNumber, EntryNumber)>,
 }
 
@@ -505,13 +505,13 @@ impl States {
 
 /// The paths of a session.
 struct Gathered<'a> {
-    /// Those of branches, of the current one first, and of leaves.
+    /// The paths of branches, current branch first, and of leaves.
     paths: Vec<Vec<EntryNumber>>,
-    /// That of the current branch.
+    /// The path of the current branch.
     trunk: Vec<EntryNumber>,
-    /// The entries to which no path comes.
+    /// The entries that are on no path.
     asides: EntrySet,
-    /// The view with what it has read.
+    /// The view, with its caches.
     view: View<'a>,
 }
 
@@ -536,7 +536,7 @@ fn gather<'a>(
         let runs = archive.store().runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
         let mut known = EntrySet::default();
-        // Entries behind a horizon can lead elsewhere, so only paths with the same one share.
+        // Entries after a horizon may change the path, so only heads with the same horizon share one.
         for position in positions.iter().filter(|position| position.horizon != horizon) {
             view = view.moved(*position);
             paths.push(view.path(usize::MAX)?.entries);
@@ -559,7 +559,7 @@ fn gather<'a>(
             }
         }
     }
-    // Other states of files add the entries to which no path has come yet.
+    // Other states of files add only entries that are on no path yet.
     let mut known: EntrySet = paths.iter().flatten().copied().collect();
     for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
         view = view.moved(*end);
@@ -587,7 +587,7 @@ fn gather<'a>(
             asides.extend(met);
         }
     }
-    // A record that was written again is one node, whichever of its entries a path comes to.
+    // A record that was written again is one node, whichever of its entries is on a path.
     if !replays.is_empty() {
         let among: EntrySet = paths.iter().flatten().copied().collect();
         for entry in paths.iter_mut().flatten().chain(&mut trunk) {
@@ -597,7 +597,7 @@ fn gather<'a>(
     Ok(Gathered { paths, trunk, asides, view })
 }
 
-/// Returns the edges of paths, and those that lead from one file or sub-agent to another.
+/// Returns the edges along the paths, and those between files or to sub-agents.
 fn state_edges(
     session: &Session,
     view: &View<'_>,
@@ -621,8 +621,8 @@ fn state_edges(
     Ok(edges)
 }
 
-/// Returns the entries that undertext said again later on the current path, each with the last entry of the same line there: where
-/// an agent's file can only grow, an undo repeats what a revert took back.
+/// Maps entries to the last entry with the same line that undertext appended to the current path. Where an agent's file can only
+/// grow, an undo repeats what a revert removed.
 fn repeats(
     archive: &Archive,
     session: &Session,
@@ -657,8 +657,8 @@ fn repeats(
     Ok(repeats)
 }
 
-/// Puts the repeats of entries in their place on paths and at heads. A record beside the conversation, which is not repeated, goes
-/// with what is, unless a branch ends there.
+/// Replaces repeated entries by their repeats, on paths and in heads. A record outside of the conversation that follows a
+/// repeated entry is dropped from paths, unless a branch ends there.
 fn draw_once(
     archive: &Archive,
     session: &Session,
@@ -691,7 +691,7 @@ fn draw_once(
     Ok(now)
 }
 
-/// Returns the entries that hold a pattern.
+/// Returns the entries that match a pattern.
 fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
     let mut found = EntrySet::default();
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
@@ -702,7 +702,7 @@ fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<Entry
     Ok(found)
 }
 
-/// Returns the entries of operations that are undone.
+/// Returns the entries added by undone operations.
 fn undone(archive: &Archive, session: &Session, state: &State) -> Result<EntrySet, OpsError> {
     let mut undone = EntrySet::default();
     for n in state.undone() {
@@ -712,7 +712,7 @@ fn undone(archive: &Archive, session: &Session, state: &State) -> Result<EntrySe
     Ok(undone)
 }
 
-/// Takes out the ends of a web that are meant.
+/// Removes ends from a web, repeatedly, as long as `is_meant` selects them.
 fn prune(
     nodes: &mut Vec<EntryNumber>,
     edges: &mut Vec<(EntryNumber, EntryNumber)>,
@@ -747,7 +747,7 @@ fn prune(
     edges.retain(|(child, _)| !out.contains(*child));
 }
 
-/// Returns the notes that an agent wrote by itself; one from a later state of the conversation is a person's.
+/// Returns the notes that an agent wrote by itself. A note from a later state of the conversation was written by a person.
 fn plain_notes(
     archive: &Archive,
     session: &Session,
@@ -771,7 +771,7 @@ fn plain_notes(
     Ok(plain)
 }
 
-/// Returns the words that a record brings from a later state of the conversation.
+/// Returns the message that a record brings from a later state of the conversation.
 fn later(session: &Session, record: Raw<'_>) -> Option<String> {
     let text = session.format.messages(record).first().map(Message::text).unwrap_or_default();
     let opening = session.format.traits().note_opening;
@@ -779,7 +779,7 @@ fn later(session: &Session, record: Raw<'_>) -> Option<String> {
     later.or_else(|| session.format.mail(record))
 }
 
-/// Returns what entries say; what cannot be read says nothing.
+/// Returns the messages of entries. An unreadable entry has none.
 pub(crate) fn said(
     archive: &Archive,
     session: &Session,
@@ -794,7 +794,7 @@ pub(crate) fn said(
     Ok(said)
 }
 
-/// Counts what was done in each stretch, and the files that were edited in any.
+/// Counts the acts in each stretch, and the files edited in any of them.
 fn count_acts(
     archive: &Archive,
     session: &Session,
@@ -826,7 +826,7 @@ fn count_acts(
     Ok((acts, edited.len() as u64))
 }
 
-/// Facts of the entries that stretches begin and end with.
+/// Details of the first and last entries of stretches.
 struct Facts {
     ids: BTreeMap<EntryNumber, EntryId>,
     said: BTreeMap<EntryNumber, Said>,
@@ -879,7 +879,7 @@ impl Facts {
     }
 }
 
-/// Returns whether an entry holds words of the user, the model or a tool, though its record may lack what a link needs.
+/// Returns true if an entry has a message of the user, the model or a tool, even if its record lacks a link.
 fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<bool, OpsError> {
     Ok(match view.record(entry)?.kind {
         Kind::Meta => {
@@ -890,7 +890,7 @@ fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<
     })
 }
 
-/// Returns the first words of a message, or the label in their place.
+/// Returns the beginning of a message, or a label for a message without text.
 fn words(message: &Message) -> Option<String> {
     let instead = |block: &Block| match block {
         Block::Text(text) => beginning(text),
@@ -907,7 +907,7 @@ fn words(message: &Message) -> Option<String> {
     said.or_else(|| message.parts().find_map(instead))
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of the first line of a text.
 fn beginning(text: &str) -> Option<String> {
     Some(first_line(text)?.chars().take(WORDS).collect())
 }

@@ -1,17 +1,17 @@
 //! The edges of a graph: from each entry of a path to the one before it.
 //!
 //! ```text
-//! trunk     a b [B S] c d        a compaction keeps c and d, and puts them behind its summary
-//! another   a c b d e            its state before: e hangs on d, and nothing leads from b over c to a
+//! trunk     a b [B S] c d        a compaction keeps c and d, and moves them after its summary
+//! another   a c b d e            the state before: e is a child of d, and no edge leads from b through c to a
 //! ```
 //!
-//! Invariant: an edge that goes along the trunk, or against it, is one of the trunk, so that these edges close no cycle with it.
+//! Invariant: no edge between two entries of the trunk comes from another path, so other paths close no cycle with it.
 
 use std::collections::BTreeMap;
 
 use crate::model::{EntryNumber, EntrySet};
 
-/// Returns the edges of paths, among which is the trunk: the whole path of the current branch.
+/// Returns the edges of paths. The trunk, the whole path of the current branch, is one of them.
 pub(crate) fn edges(
     trunk: &[EntryNumber],
     paths: &[Vec<EntryNumber>],
@@ -26,7 +26,7 @@ pub(crate) fn edges(
             places = trunk.iter().copied().zip(0_usize..).collect();
         }
         let place = |entry| places.get(&entry).copied();
-        // The last entry of the trunk that stands before.
+        // The last entry before this one that is on the trunk.
         let mut behind = None;
         for (above, entry) in pairs(path) {
             let is_above = on_trunk.contains(above);

@@ -1,6 +1,6 @@
-//! Glances: what lists show of the whole of a session, so that they need not read it.
+//! Glances: cached figures about whole sessions, so that lists need not read them.
 //!
-//! A glance is made when a list or an import first needs it, and kept in the store's cache until the session changes.
+//! A glance is computed when a list or an import first needs it, and stays in the store's cache until the session changes.
 //!
 //! ```text
 //! current path    u u u B u u      context    12k 40k 71k 0 9k 21k      a sample of each turn; 0 is a compaction
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// How many entries before the end of a turn are looked through for an answer that says how large its request was.
+/// How many entries before the end of a turn are searched for an answer that reports the size of its request.
 const LOOKED: usize = 8;
-/// How many bytes a line has at most that a glance reads.
+/// A session with a line of more bytes than this is not read for its glance.
 const LONGEST: u64 = 4 << 20;
-/// The milliseconds of a day.
+/// A day in milliseconds.
 const DAY: i64 = 86_400_000;
 
-/// Looks at the whole of a session.
+/// Computes the glance of a session.
 pub(crate) fn glance(
     archive: &Archive,
     session: &Session,
@@ -42,7 +42,7 @@ pub(crate) fn glance(
     let drawing = drawing(archive, session, Detail::default())?;
     let lengths = archive.store().lengths(session.key, EntryNumber::FIRST..state.next_entry())?;
     let is_long = lengths.into_iter().any(|length| length > LONGEST);
-    // Of a session with a line that is too long for a glance, no words are read.
+    // A session with such a long line is counted without reading its messages.
     let (full, context) = if is_long {
         (None, Vec::new())
     } else {
@@ -59,8 +59,8 @@ pub(crate) fn glance(
     })
 }
 
-/// Returns how often a session was compacted: one that was written again counts once, and one that was undone, or a context that
-/// undertext said again, does not count.
+/// Counts the compactions of a session. A rewritten one counts once; an undone one, or a context that undertext repeated, does
+/// not count.
 fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u64, OpsError> {
     let (store, undone) = (archive.store(), state.undone());
     let operations = if undone.is_empty() { Vec::new() } else { own(archive, session)? };
@@ -81,7 +81,7 @@ fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u6
     Ok(found.len() as u64)
 }
 
-/// Samples how many tokens the requests had along the current path.
+/// Samples the sizes of the requests along the current path, in tokens.
 fn context(
     archive: &Archive,
     session: &Session,
@@ -107,7 +107,7 @@ fn context(
     Ok(samples)
 }
 
-/// Returns how many tokens the last request of a turn had, as its answer reports.
+/// Returns the size of the last request of a turn in tokens, as its answer reports it.
 fn request(
     archive: &Archive,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Graphs: where the paths of a session part, what was reverted, and which files it names.
+//! Graphs: forks of a session, its reverted ends, and the files that it used.
 
 use crate::{
     archive::Archive,
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Draws a session, without its words: for one that may be long.
+/// Draws a session without reading its messages, for sessions that may be long.
 pub fn drawing<'a>(
     archive: &'a Archive,
     session: &'a Session,
@@ -20,7 +20,7 @@ pub fn drawing<'a>(
     drawing::drawing(archive, session, detail)
 }
 
-/// Returns the graph of a session, condensed to turns or with `all` entries.
+/// Returns the graph of a session, condensed to turns or, with `all`, entry by entry.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
     let drawing = drawing(archive, session, Detail { all, ..Detail::default() })?;
     let mut nodes = Vec::new();
@@ -33,12 +33,12 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
 }
 
-/// Returns the ends that were reverted, the newest first.
+/// Returns the reverted ends, newest first.
 pub fn reverted_ends(archive: &Archive, session: &Session) -> Result<Vec<RevertedEnd>, OpsError> {
     drawing(archive, session, Detail::default())?.reverted()
 }
 
-/// Returns the files that the current path names, those that were edited first, each with the turn that named it last.
+/// Returns the files named on the current path, edited ones first, each with the last turn that named it.
 pub fn files_used(archive: &Archive, session: &Session) -> Result<Vec<UsedFile>, OpsError> {
     let drawing = drawing(archive, session, Detail::default())?;
     let (mut messages, mut turns) = (Vec::new(), Vec::new());

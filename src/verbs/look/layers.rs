@@ -1,7 +1,7 @@
-//! What a session knows of its surroundings: the record from its beginning, and its other records.
+//! The surroundings of a session: what was recorded at its beginning, and what its other records report.
 //!
-//! Sessions of undertext's own recorded it when they began. Those of agents are asked for it: their newest records, then the first
-//! ones for what these leave open, a bounded number of each.
+//! Native sessions record them when they begin. Agents' sessions are searched: a bounded number of the newest records, then of
+//! the first ones for what is still missing.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use crate::{
     wire::{Graph, Scene},
 };
 
-/// How many of the newest records of the current branch are asked.
+/// How many of the newest records of the current branch are searched.
 const NEWEST: usize = 256;
-/// How many of the first records of its file.
+/// How many of the first records of its file are searched.
 const FIRST: PlaceNumber = PlaceNumber::new(16);
 
-/// Returns the record that a session of undertext's own made of its surroundings when it began.
+/// Returns the surroundings that a native session recorded when it began.
 fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
     let first = archive.store().operations(session.key, OperationNumber::FIRST.alone())?.pop();
     Ok(first.and_then(|first| match first.command {
@@ -31,7 +31,7 @@ fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError
     }))
 }
 
-/// Returns what the records of a session tell of where its agent works: the newest one that tells something counts.
+/// Returns the surroundings according to the records of a session; newer records take precedence.
 fn scene(archive: &Archive, session: &Session) -> Result<Scene, OpsError> {
     let Some(view) = lines::view(archive.store(), session, None)? else {
         return Ok(Scene::default());
@@ -50,7 +50,7 @@ fn scene(archive: &Archive, session: &Session) -> Result<Scene, OpsError> {
     Ok(told.fold(Scene::default(), Scene::or))
 }
 
-/// Returns system, session and workspace as an agent's records tell, in the form of those that undertext records.
+/// Returns system, session and workspace from an agent's records, in the form in which native sessions record them.
 fn told(scene: Scene, session: &Session, card: &Card) -> [Value; 3] {
     let folder = scene.folder.or_else(|| card.folder.clone());
     let remote = scene.remote.as_deref().and_then(without_credentials);
@@ -74,8 +74,8 @@ fn told(scene: Scene, session: &Session, card: &Card) -> [Value; 3] {
     ]
 }
 
-/// Returns the five layers of a session: system, session and workspace as they were recorded when it began or as its agent's
-/// records tell, conversation and tools as its records tell.
+/// Returns the five layers of a session: system, session and workspace as recorded at its beginning or found in its agent's
+/// records; conversation and tools from its entries.
 pub fn layers(archive: &Archive, session: &Session) -> Result<Surroundings, OpsError> {
     let recorded = about(archive, session)?;
     let card = archive.store().card(session.key)?;
@@ -95,7 +95,7 @@ pub fn layers(archive: &Archive, session: &Session) -> Result<Surroundings, OpsE
     })
 }
 
-/// Returns the key by which a session says whom the agent talks to, if it was set up with one.
+/// Returns the key that names the agent's conversation partner, if the session was set up with one.
 pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String>, OpsError> {
     let about = about(archive, session)?;
     let key =

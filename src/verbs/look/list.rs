@@ -1,4 +1,4 @@
-//! Listing: sessions as lists show them, sub-agents below the session that they work for.
+//! Listing sessions, with sub-agents below their parents.
 
 use std::{
     cmp::Reverse,
@@ -16,35 +16,35 @@ use crate::{
     verbs::{OpsError, look::glance::glance, window::sight::Asked},
 };
 
-/// From how many entries on a glance is made for lists only.
+/// Sessions with more entries than this get a glance only for lists.
 const LONG: u64 = 20_000;
 
 /// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The newest first, sub-agents below the session that they work for.
+    /// Newest first, with sub-agents below their parents.
     Newest,
-    /// The newest first, forks too below the session that they were made of.
+    /// Newest first, with sub-agents and forks below the session they were made from.
     Tree,
 }
 
-/// What sessions are to have, beyond what a store's filter asks.
+/// Conditions on sessions beyond the store's filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Having {
-    /// These words, in small letters, in their title, folder, agent or id.
+    /// These lower-case words in the title, folder, agent or id.
     pub words: Vec<String>,
-    /// A beginning before this moment.
+    /// Started before this time.
     pub until: Option<Timestamp>,
-    /// A reverted end.
+    /// Has a reverted end.
     pub reverted: bool,
-    /// A compaction.
+    /// Has a compaction.
     pub compacted: bool,
-    /// A file that its agent deleted.
+    /// Has a file that its agent deleted.
     pub deleted: bool,
 }
 
 impl Having {
-    /// Returns whether a session may be meant, before it is looked at.
+    /// Returns false if a session cannot match; decided without reading it.
     pub fn may_be_in(&self, listed: &Listed) -> bool {
         let Listed { name, card, .. } = listed;
         let (id, agent) = (name.id.as_str(), name.format.as_str());
@@ -61,8 +61,8 @@ impl Having {
     }
 }
 
-/// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
-/// cannot be read are named next to them.
+/// Returns the sessions that match a filter, newest first, each with the session it was made from. Unreadable sessions are
+/// reported separately.
 pub fn list(
     archive: &Archive,
     filter: &SessionFilter,
@@ -70,7 +70,7 @@ pub fn list(
     order: Order,
     asked: &Asked,
 ) -> Result<Listing, OpsError> {
-    // What only a look at the session tells is asked of all.
+    // With conditions that need a look at each session, the limit applies only after all were read.
     let limit = filter.limit.filter(|_| *having == Having::default()).unwrap_or(usize::MAX);
     let mut found = if let Some(since) = filter.since {
         active_since(archive, filter, since)?
@@ -120,7 +120,7 @@ pub fn list(
     Ok(Listing { sessions: below_parents(sessions, order), damaged, more, glances })
 }
 
-/// Returns the glance of a session, as the store has it or, unless the session is very long, as it is made now.
+/// Returns the cached glance of a session. Computes it now unless the session is very long.
 pub fn known_glance(archive: &Archive, session: &Session, asked: &Asked) -> Option<Glance> {
     let store = archive.store();
     let state = store.state(session.key).ok()?;
@@ -133,7 +133,7 @@ pub fn known_glance(archive: &Archive, session: &Session, asked: &Asked) -> Opti
     }
 }
 
-/// Keeps glances, so that the next list need not make them.
+/// Caches glances for the next list.
 pub fn keep_glances(archive: &Archive, glances: &[(SessionKey, Glance)]) -> Result<(), OpsError> {
     if !glances.is_empty() {
         change::cache(archive, |writing| writing.glance(glances))?;
@@ -141,7 +141,7 @@ pub fn keep_glances(archive: &Archive, glances: &[(SessionKey, Glance)]) -> Resu
     Ok(())
 }
 
-/// Makes the glances of sessions that were imported; one that cannot be read has none.
+/// Computes and caches the glances of imported sessions, except unreadable ones.
 pub fn glance_all(archive: &Archive, sessions: &[Session], asked: &Asked) -> Result<(), OpsError> {
     let mut glances = Vec::new();
     for session in sessions {
@@ -152,7 +152,7 @@ pub fn glance_all(archive: &Archive, sessions: &[Session], asked: &Asked) -> Res
     keep_glances(archive, &glances)
 }
 
-/// Returns the sessions that a filter lets through, those too of which only the live file tells that they were active.
+/// Returns the sessions active since a time, including those whose activity is only in the live file.
 fn active_since(
     archive: &Archive,
     filter: &SessionFilter,
@@ -162,7 +162,7 @@ fn active_since(
     let whenever = SessionFilter { since: None, limit: None, ..filter.clone() };
     let mut found = listing::listed(store, &whenever)?;
     for listed in found.listed.iter_mut().filter(|listed| listed.card.active < Some(since)) {
-        // What is damaged, or cannot be followed, is as its card has it.
+        // A damaged session, or one that cannot be followed, keeps the time on its card.
         let session = Session::from_store(listed.key, listed.name.clone());
         let state = session.ok().zip(store.state(listed.key).ok());
         if state.is_some_and(|(session, state)| follow(archive, &session, &state).unwrap_or(false))
@@ -175,7 +175,7 @@ fn active_since(
     Ok(found)
 }
 
-/// Returns a session of which only its card is known.
+/// Returns a session with nothing but its card.
 fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
     ListedSession {
         name,
@@ -194,7 +194,7 @@ fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
     }
 }
 
-/// Returns a session as it is now, with all that lists show of it, and its glance if a new one had to be made and can be kept.
+/// Returns all that lists show of a session, and its glance if it was computed now and can be cached.
 fn known(
     archive: &Archive,
     listed: &Listed,
@@ -202,12 +202,12 @@ fn known(
     asked: &Asked,
 ) -> Result<(ListedSession, Option<Glance>), OpsError> {
     let (store, bare) = (archive.store(), bare(listed.clone()));
-    // Of a format that only a newer version knows, the card is all that is known.
+    // The card is all that is known of a session in a format that only a newer version knows.
     let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else {
         return Ok((bare, None));
     };
     let (mut state, mut card) = (store.state(session.key)?, bare.card);
-    // A live file that cannot be followed is as the store has it.
+    // If the live file cannot be followed, the store's state is listed.
     let has_grown = follow(archive, &session, &state).unwrap_or(false);
     if has_grown {
         (state, card) = (store.state(session.key)?, store.card(session.key)?);
@@ -215,7 +215,7 @@ fn known(
     let kept = kept.filter(|kept| kept.operations == state.operations()).cloned();
     let (seen, is_fresh) = match kept {
         Some(kept) => (kept, false),
-        // What cannot be read whole is listed all the same.
+        // A session that cannot be read completely is listed anyway.
         None => glance(archive, &session, &state, asked)
             .map_or_else(|_| (Glance::default(), false), |seen| (seen, !has_grown)),
     };
@@ -238,7 +238,7 @@ fn known(
     Ok((known, fresh))
 }
 
-/// Puts sessions below the one that they were made of, each with how deep it is there.
+/// Moves sessions below the one they were made from, and sets their depth.
 fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession> {
     let names: BTreeSet<_> = listed.iter().map(|found| found.name.clone()).collect();
     let parent = |found: &ListedSession| {
@@ -251,13 +251,13 @@ fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession>
     for found in listed {
         below.entry(parent(&found)).or_default().push(found);
     }
-    // What is to come next comes last.
+    // A stack: the next session is at the end.
     let mut left = below.remove(&None).unwrap_or_default();
     left.reverse();
     let mut ordered = Vec::new();
     loop {
         let Some(next) = left.pop() else {
-            // Sessions that were made of each other stand below nothing.
+            // Sessions that form a circle have no root; start anywhere.
             let Some((_, circle)) = below.pop_first() else { break };
             left.extend(circle);
             continue;

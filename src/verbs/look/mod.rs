@@ -1,4 +1,4 @@
-//! Looking at sessions: the list, a log, an entry, the graph, a comparison, figures. Nothing is changed.
+//! Read-only verbs: the list, a log, an entry, the graph, a comparison, statistics.
 
 pub(crate) mod diff;
 pub(crate) mod drawing;

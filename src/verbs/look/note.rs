@@ -1,12 +1,12 @@
-//! Notes from later: the message that a revert leaves for the model, so that it knows from where it comes.
+//! Notes from later: the message that a revert leaves for the model, with an explanation of its origin.
 
-/// How a note from later begins.
+/// The opening tag of a note from later.
 const NOTE: &str = "<note-from-later>";
 
-/// The text behind its message.
+/// The text after the message.
 const ADVICE: &str = "\n\nTake it into account, look at the present state before you rely on it, and go on from here.";
 
-/// Wraps a message so that the model knows from where it comes.
+/// Wraps a message with an explanation of its origin for the model.
 pub(crate) fn from_later(message: &str) -> String {
     format!(
         "{NOTE}\nThis conversation was further along before and has been taken back to this point. What was said and \
@@ -16,7 +16,7 @@ pub(crate) fn from_later(message: &str) -> String {
     )
 }
 
-/// Returns the message in a note from later; an agent may begin what it is given with an opening of its own.
+/// Returns the message in a note from later. `opening` is the text that an agent puts before such notes, if any.
 pub(crate) fn said_from_later<'n>(note: &'n str, opening: &str) -> Option<&'n str> {
     let note = note.strip_prefix(opening).unwrap_or(note);
     let (_, said) = note.strip_prefix(NOTE)?.split_once("\n\n")?;

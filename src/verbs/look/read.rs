@@ -1,4 +1,4 @@
-//! Reading: the conversation of a branch, one entry, a file's bytes, and where a session is.
+//! Reading: the conversation of a branch, one entry, the bytes of a file, and the status of a session.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,8 +30,7 @@ use crate::{
     verbs::OpsError,
 };
 
-/// Returns an entry and the bytes of its line, without a line if it is damaged; of a checkpoint that comes before a turn,
-/// the turn.
+/// Returns an entry and its line; the line is empty if it is damaged. For a checkpoint before a turn, returns the turn.
 pub fn show(
     archive: &Archive,
     session: &Session,
@@ -50,7 +49,7 @@ pub fn show(
     Ok(Some((line, bytes)))
 }
 
-/// Returns the generation that a file's name selects: of several states of a file the newest.
+/// Returns the newest generation of the file with this name.
 pub fn generation_of(
     archive: &Archive,
     session: &Session,
@@ -73,8 +72,7 @@ pub fn generation_of(
     }
 }
 
-/// Writes the bytes of a generation, or of the one in which the current branch is, and returns how many they are; a
-/// damaged entry is an error.
+/// Writes the bytes of a generation, by default the current one, and returns their number. A damaged entry is an error.
 pub fn export(
     archive: &Archive,
     session: &Session,
@@ -84,8 +82,8 @@ pub fn export(
     write(archive, session, generation, &Damages::default(), each)
 }
 
-/// Writes what is whole of a generation, or of the one in which the current branch is, and returns how many bytes that
-/// is, and the damaged entries that are left out.
+/// Writes the intact bytes of a generation, by default the current one. Returns their number and the damaged entries that were
+/// skipped.
 pub fn export_whole(
     archive: &Archive,
     session: &Session,
@@ -115,8 +113,7 @@ fn write(
     Ok(content::write_whole(archive.store(), session, &runs, damages, each)?)
 }
 
-/// Writes the compressed file that held a generation, or the one in which the current branch is, as it lay on the disk,
-/// and returns how many bytes it has.
+/// Writes the compressed file of a generation, by default the current one, exactly as it was on disk. Returns its length.
 pub fn export_container(
     archive: &Archive,
     session: &Session,
@@ -132,7 +129,7 @@ pub fn export_container(
     Ok(size)
 }
 
-/// Returns where a session is.
+/// Returns the status of a session.
 pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> {
     let tip = archive.store().state(session.key)?;
     let head = tip.position().and_then(|at| at.head);
@@ -143,7 +140,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         branch: tip.current().to_owned(),
         position: tip.position(),
         head: entry_id(archive.store(), session, head)?,
-        // A damaged entry there hides nothing else.
+        // A damaged entry there must not hide the rest of the status.
         spot: checkpoints::standing_at(archive.store(), session).ok().flatten(),
         branches: tip.branches.len() as u64,
         entries: tip.entries(),
@@ -160,13 +157,13 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
     })
 }
 
-/// Returns where the history of the current branch begins, if it cannot be read there.
+/// Returns where the history of the current branch continues, if its beginning is missing here.
 pub fn elsewhere(archive: &Archive, session: &Session) -> Result<Option<Elsewhere>, OpsError> {
     let view = lines::view(archive.store(), session, None)?;
     Ok(view.map(|view| view.elsewhere()).transpose()?.flatten())
 }
 
-/// Returns the file whose content is shown: the live file, or one that is shown as it is.
+/// Returns the file whose content is shown: the live file, or a file that is read without a store.
 pub fn file_of(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     if archive.root().is_some() {
         let live = live_file(archive, &archive.store().state(session.key)?);
@@ -176,18 +173,18 @@ pub fn file_of(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, 
     Ok(held.into_iter().find(|held| held.is_current).and_then(|held| held.file))
 }
 
-/// Returns the file in which the agent goes on in place of the one whose content is shown.
+/// Returns the file in which the agent continues instead of the one whose content is shown.
 pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let shown = file_of(archive, session)?;
     Ok(shown.and_then(|path| siblings::successor(session.format, &path)))
 }
 
-/// Returns the file in which the agent goes on in place of one of a session's.
+/// Returns the file in which the agent continues instead of this one.
 pub fn successor_of(session: &Session, file: &Path) -> Option<PathBuf> {
     siblings::successor(session.format, file)
 }
 
-/// Returns whether the live file and the store do not agree, so that the next change begins by catching up.
+/// Returns true if the live file and the store differ, so that the next change begins by catching up.
 pub fn is_behind(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     Ok(live_file::is_behind(archive, &archive.store().state(session.key)?)?)
 }

@@ -1,4 +1,4 @@
-//! Counting: the content of an archive, and the space that it takes.
+//! Statistics: the content of an archive, and its size.
 
 use crate::{
     archive::Archive,
@@ -10,10 +10,10 @@ use crate::{
     verbs::OpsError,
 };
 
-/// The number of lines looked at together.
+/// How many lines are counted together.
 const BATCH: usize = 1 << 16;
 
-/// Returns how much is held, by format.
+/// Returns totals by format.
 pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
     let totals = archive.store().totals()?.into_iter();
     Ok(totals
@@ -26,7 +26,7 @@ pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
         .collect())
 }
 
-/// Returns how much is held of one session.
+/// Returns the totals of one session.
 pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, OpsError> {
     let (store, name) = (archive.store(), session.name.clone());
     let (entries, bytes) = count(archive, session.key)?;
@@ -42,7 +42,7 @@ pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, Op
     })
 }
 
-/// Returns how many entries a session has, and how many bytes their lines.
+/// Returns the number of entries of a session, and the total length of their lines.
 fn count(archive: &Archive, key: SessionKey) -> Result<(u64, u64), OpsError> {
     let store = archive.store();
     let state = store.state(key)?;

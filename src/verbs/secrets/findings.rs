@@ -1,6 +1,6 @@
-//! What is wanted out of the store, and where it is: in lines, words, files that are kept whole and unfinished lines.
+//! What to redact, and where it is: in lines, user texts, files stored whole and unfinished lines.
 //!
-//! Invariant: what is to replace bytes that go whole depends on these alone, so that all places that have them stay equal.
+//! Invariant: the replacement of bytes that are redacted as a whole depends on nothing but these bytes, so all copies stay equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,48 +32,48 @@ use crate::{
     wire::{self, Envelope},
 };
 
-/// How long a text of an entry is that goes with it wherever it is.
+/// The texts of a redacted entry that have at least this many bytes are redacted wherever they occur.
 const LONG: usize = line::TEXT_MIN;
 /// How many lines are read together.
 const BATCH: usize = 1024;
-/// What is told in place of an id that has what is looked for.
+/// Reported instead of an id that contains the secret.
 const MASKED: &str = "[masked]";
 
-/// What is taken out.
+/// What to redact.
 pub enum Wanted<'w> {
-    /// These characters, wherever they stand.
+    /// These characters, wherever they occur.
     Secret(&'w str),
-    /// What an entry says, wherever else it is said at length.
+    /// The messages of an entry, and wherever its long texts occur.
     Entry(&'w Session, &'w Target),
-    /// What a session says, and the sub-agents that worked for it.
+    /// The messages of a session and of its sub-agents.
     Session(&'w Session),
-    /// What looks like a secret, wherever it is.
+    /// Everything that looks like a secret, wherever it is.
     Found(&'w Suspects),
 }
 
-/// How something is covered that goes whole.
+/// How to cover something that is redacted as a whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As a record, but for what its frame names.
+    /// As a record: everything but the fields of its frame.
     Record,
     /// All of it.
     Other,
-    /// Of a record that is no part of the conversation, what an entry says as well.
+    /// A record outside of the conversation: only the texts that the entry has too.
     Echo,
 }
 
-/// What is looked for in lines.
+/// What to look for in lines.
 pub(crate) struct Search {
     pub(crate) secrets: Secrets,
-    /// The rules that found them, in the same order; none if no rule did.
+    /// The rules that found the secrets, in the same order; empty if no rule did.
     pub(crate) rules: Vec<&'static str>,
-    /// The lines that are covered whole, and the files that are kept and covered whole.
+    /// The lines and stored files that are covered as a whole.
     whole: BTreeMap<LineId, Form>,
-    /// The texts of an entry, which echoes have.
+    /// The texts of an entry, for finding its echoes.
     texts: BTreeSet<String>,
-    /// The unfinished lines with which these began when they were read once.
+    /// The unfinished lines that were beginnings of these lines when they were read.
     begun: BTreeSet<Vec<u8>>,
-    /// The sessions of which all words of persons go.
+    /// The sessions that lose all user texts.
     sessions: BTreeSet<SessionKey>,
     sieve: Sieve,
 }
@@ -120,7 +120,7 @@ impl Search {
                 })?;
             }
             Wanted::Session(session) => {
-                // What its sub-agents say is what it says.
+                // A session includes its sub-agents.
                 for session in family(store, session)? {
                     each_line(store, &session, &mut goes_whole)?;
                     sessions.insert(session.key);
@@ -135,7 +135,7 @@ impl Search {
                         let place = file.and_then(|n| state.file(n));
                         let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
                         let is_state = path.is_some_and(|path| session.format.is_state(path));
-                        // What has a name as a record does may be one of a session.
+                        // A file with a record name may be a record of a session.
                         let is_record = is_state || name_of(&bytes).is_some();
                         let form = if is_record { Form::Record } else { Form::Other };
                         whole.entry(LineId::of(&bytes)).or_insert(form);
@@ -148,30 +148,30 @@ impl Search {
         Ok(Self { secrets, rules, whole, texts, begun, sessions, sieve })
     }
 
-    /// Returns the id of a session as it is told: without what is looked for.
+    /// Returns the id of a session for reports, masked if it contains a secret.
     pub(crate) fn told_id(&self, session: &Session) -> String {
         let id = &session.name.id;
         if self.secrets.is_in(id.as_bytes()) { MASKED.to_owned() } else { id.clone() }
     }
 
-    /// Returns the names of the rules that found what is looked for.
+    /// Returns the names of the rules that found the secrets.
     pub(crate) fn rules(&self) -> Vec<String> {
         let names: BTreeSet<&str> = self.rules.iter().copied().collect();
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether a title may have what is looked for.
+    /// Returns true if a title may contain what is redacted.
     pub(crate) fn may_be_in(&self, title: &str) -> bool {
         let (secrets, title) = (&self.secrets, title.as_bytes());
         self.has_whole() || secrets.is_in(title) || secrets.are_cut_by(title)
     }
 
-    /// Returns whether anything goes whole.
+    /// Returns true if anything is redacted as a whole.
     pub(crate) fn has_whole(&self) -> bool {
         !self.whole.is_empty()
     }
 
-    /// Looks through all sessions.
+    /// Searches all sessions.
     pub(crate) fn all(&self, archive: &Archive) -> Result<Vec<Redaction>, OpsError> {
         let sessions = archive.every()?;
         let has_it = |session: &Session| self.secrets.is_in(session.name.id.as_bytes());
@@ -187,7 +187,7 @@ impl Search {
         Ok(found)
     }
 
-    /// Looks through a session. What is looked for may be a part of a session's id, which records of any session have.
+    /// Searches a session. A secret may be part of a session id, which records of any session may contain.
     fn look(
         &self,
         store: &dyn Store,
@@ -205,7 +205,7 @@ impl Search {
             Ok(line) => {
                 let (covered, found) = self.cover(session, &line);
                 let Some(mut covered) = covered.filter(|covered| *covered != line) else { return };
-                // Records name their session, and where it works.
+                // Records contain the id and the folder of their session.
                 if is_named || !self.stays_itself(session, &line, &covered) {
                     let rest = self.secrets.cover_said(&line, &wire::FRAME);
                     let rest = rest.filter(|rest| self.stays_itself(session, &line, rest));
@@ -221,7 +221,7 @@ impl Search {
             Err(error) => damaged = damaged.take().or(Some(error)),
         })?;
         if let Some(error) = damaged {
-            // What cannot be read might have it.
+            // A line that cannot be read might contain the secret.
             return Err(error.into());
         }
         fixed.extend(match &keys[..] {
@@ -249,7 +249,7 @@ impl Search {
         Ok(Redaction { session: session.clone(), lines, rules, words, kept, unfinished, fixed })
     }
 
-    /// Returns what is to replace a file that is kept whole, if it has it.
+    /// Returns the replacement of a stored file, if it contains the secret.
     fn kept(
         &self,
         store: &dyn Store,
@@ -273,7 +273,7 @@ impl Search {
         Ok(covered.map(|bytes| Kept { file, at, bytes }))
     }
 
-    /// Adds a run to those of its operation, without its unfinished line if that has it, or is the beginning of such a line.
+    /// Adds a run to those of its operation. Drops its unfinished line if that contains the secret or begins a redacted line.
     fn read(
         &self,
         session: &Session,
@@ -299,16 +299,16 @@ impl Search {
         }
     }
 
-    /// Returns whether an unfinished line of a session goes: it is of one that goes whole, has what is looked for, or ends within it.
+    /// Returns true if an unfinished line must be dropped: its session is redacted, or it contains a secret or the start of one.
     fn takes_unfinished(&self, session: &Session, line: &[u8]) -> bool {
         self.sessions.contains(&session.key)
             || self.secrets.is_in(line)
             || self.secrets.are_cut_by(line)
     }
 
-    /// Returns the names of a session that have something that is looked for: names stay, so that no redaction covers it.
+    /// Returns the names of a session that contain a secret. Names are permanent, so no redaction can cover it there.
     fn fixed(&self, session: &Session, state: &State) -> Vec<String> {
-        // An entry's long texts, and what a session says, are no names.
+        // Long texts of an entry, and messages of a session, are not names.
         if !self.whole.is_empty() {
             return Vec::new();
         }
@@ -319,14 +319,13 @@ impl Search {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether a line is the same record once something in it is covered.
+    /// Returns true if a line is still the same record after parts of it are covered.
     fn stays_itself(&self, session: &Session, line: &[u8], covered: &[u8]) -> bool {
         let is_whole = self.whole.contains_key(&LineId::of(line));
         name_of(line) == name_of(covered) && (is_whole || is_framed_alike(session, line, covered))
     }
 
-    /// Returns what is to replace a line of a session or of a file that is kept whole, if that has anything of what is
-    /// looked for, and the rules that found it.
+    /// Returns the replacement of a line or stored file if it contains anything to redact, and the rules that found it.
     fn cover(&self, session: &Session, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         match self.whole.get(&LineId::of(line)) {
             Some(Form::Record) => {
@@ -343,7 +342,7 @@ impl Search {
         }
     }
 
-    /// Returns bytes with all secrets covered that are looked for, if they have any, and the rules that found these.
+    /// Returns bytes with all secrets covered, if they have any, and the rules that found them.
     fn cover_secrets(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         let (covered, found) = self.secrets.cover(line);
         let rules: BTreeSet<&str> =
@@ -353,7 +352,7 @@ impl Search {
     }
 }
 
-/// Returns the unfinished lines that were read of any session.
+/// Returns the unfinished lines that were read in any session.
 fn unfinished_lines(archive: &Archive) -> Result<BTreeSet<Vec<u8>>, OpsError> {
     let mut lines = BTreeSet::new();
     for session in archive.every()? {
@@ -364,7 +363,7 @@ fn unfinished_lines(archive: &Archive) -> Result<BTreeSet<Vec<u8>>, OpsError> {
     Ok(lines)
 }
 
-/// Returns whether a run is the end of what its file holds now: its unfinished line is the beginning of none that is finished.
+/// Returns true if a run is the current end of its file: its unfinished line is not the beginning of a finished one.
 fn is_current(state: &State, run: &Run) -> bool {
     let is_later = |generation: GenerationNumber| {
         let file = state.file_of(run.generation);
@@ -373,8 +372,8 @@ fn is_current(state: &State, run: &Run) -> bool {
     state.ends.get(&run.generation) == Some(run) && !state.next_generation().earlier().any(is_later)
 }
 
-/// Returns what lets those lines through that may have any of these secrets: of one that goes as a whole nothing is known by which
-/// it is found.
+/// Returns a sieve that passes the lines that may contain these secrets. Lines redacted as a whole have no needle to search for,
+/// so then it passes all.
 fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
     match secrets.needles().filter(|_| !has_whole).cloned() {
         Some(needles) => {
@@ -384,7 +383,7 @@ fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
     }
 }
 
-/// Returns an entry, those that it represents, and those that stand for it.
+/// Returns an entry with all its versions: those it replaces and those that replace it.
 fn versions(
     store: &dyn Store,
     session: &Session,
@@ -400,7 +399,7 @@ fn versions(
     Ok(versions)
 }
 
-/// Hands over all lines of a session.
+/// Passes all lines of a session to `see`.
 fn each_line(
     store: &dyn Store,
     session: &Session,
@@ -414,7 +413,7 @@ fn each_line(
     Ok(())
 }
 
-/// Returns the texts of the messages that a line of a session is, without the space around them.
+/// Returns the texts of the messages in a line, trimmed.
 fn message_texts(session: &Session, line: &[u8]) -> BTreeSet<String> {
     let messages = Raw::object(line).map(|record| session.format.messages(record));
     let texts =
@@ -426,15 +425,15 @@ fn message_texts(session: &Session, line: &[u8]) -> BTreeSet<String> {
     texts.filter(|text| text.len() >= SHORTEST).map(str::to_owned).collect()
 }
 
-/// Returns whether a line of a session is no part of the conversation, and has one of these texts as a whole: agents write much that
-/// is said once more for themselves.
+/// Returns true if a line is outside of the conversation and contains one of these texts completely: agents write many texts a
+/// second time for their own use.
 fn is_echo(session: &Session, line: &[u8], texts: &BTreeSet<String>) -> bool {
     let Some(record) = Raw::object(line) else { return false };
     session.format.envelope(record).kind == Kind::Meta
         && cover_texts(line, &wire::FRAME, texts) != line
 }
 
-/// Returns the long texts that a line says.
+/// Returns the long texts in a line.
 fn long_texts(line: &[u8]) -> Vec<Secret> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     let texts = said(record, Some(&wire::FRAME)).filter_map(Raw::text);
@@ -444,7 +443,7 @@ fn long_texts(line: &[u8]) -> Vec<Secret> {
         .collect()
 }
 
-/// Returns whether two lines are the same as records, apart from what they say.
+/// Returns true if two lines are the same record apart from their messages.
 fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
     let envelope = |line| {
         let record = Raw::object(line);
@@ -453,7 +452,7 @@ fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
     envelope(line).frame() == envelope(other).frame()
 }
 
-/// Returns the name that a record has, as its bytes.
+/// Returns the name of a record, as bytes.
 fn name_of(bytes: &[u8]) -> Option<&[u8]> {
     let found = line::split_unfinished(bytes).next()?;
     found.bytes.get(found.shape?.name?)

@@ -1,4 +1,4 @@
-//! Secrets: found, masked, and taken out of everything.
+//! Secrets: finding, masking and redacting them.
 
 pub(crate) mod findings;
 pub(crate) mod parts;

@@ -1,4 +1,4 @@
-//! Parts: what is kept of a session next to its entries.
+//! Parts: what is stored of a session apart from its entries.
 
 use crate::{
     model::{CheckpointNumber, FileNumber, OperationNumber, Run, State, Tagged, Text, Words},
@@ -8,20 +8,21 @@ use crate::{
 
 /// A part of a session.
 pub(crate) enum Part {
-    /// A file that an operation keeps whole.
+    /// A file that an operation stored whole.
     Kept(KeptWhole),
     /// A run that an operation read. The line at its end may be unfinished.
     Read(OperationNumber, Run),
-    /// Words that a person gave with an operation: a note, a name, a reason. The note of a checkpoint is also with the checkpoint's.
+    /// A text that a person supplied with an operation: a note, a name, a reason. The note of a checkpoint is also stored with
+    /// the checkpoint.
     Given(OperationNumber, Words),
 }
 
-/// A file that is kept whole.
+/// A file that is stored whole.
 pub(crate) struct KeptWhole {
     pub(crate) file: Option<FileNumber>,
-    /// The operation, and its place among the files that this keeps.
+    /// The operation, and the index of the file among those that it stores.
     pub(crate) at: (OperationNumber, u64),
-    /// Whether it is a file of the session that was compressed.
+    /// Whether it is a compressed session file.
     pub(crate) is_packed: bool,
 }
 

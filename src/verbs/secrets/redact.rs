@@ -1,4 +1,4 @@
-//! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
+//! Redacting: removes a secret, an entry or a session from everywhere it is stored. The chain of operations still verifies.
 
 use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Who takes something out, and why.
+/// Who redacts something, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cause<'c> {
     /// The user.
@@ -26,7 +26,7 @@ pub struct Cause<'c> {
     pub reason: Option<&'c str>,
 }
 
-/// Returns what would be taken out.
+/// Returns what would be redacted.
 pub fn redaction(
     archive: &Archive,
     wanted: &Wanted<'_>,
@@ -43,8 +43,9 @@ pub fn redaction(
     Ok(redacted)
 }
 
-/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files. If none
-/// has it, covers the files that hold again what was taken out of them before. Then searches agents' folders for it.
+/// Redacts something from every session that contains it, and leaves no trace in the store or in the sessions' own files. If no
+/// session contains it, covers it in files that contain it again after an earlier redaction. Then searches agents' folders for
+/// it.
 pub fn redact(
     archive: &mut Archive,
     wanted: &Wanted<'_>,
@@ -83,7 +84,7 @@ pub fn redact(
     })
 }
 
-/// Looks for it in all sessions, and refuses to keep a reason that says it.
+/// Searches all sessions. Refuses a reason that contains the secret.
 fn look(
     archive: &Archive,
     wanted: &Wanted<'_>,
@@ -97,8 +98,8 @@ fn look(
     Ok((search, found))
 }
 
-/// Takes in the files of the sessions that have it which an agent moved below these folders, or compressed there, since they were taken
-/// in last: what is not known is not covered. Returns what could not be looked through for them, or not be taken in.
+/// Imports session files that an agent moved below these folders, or compressed, since the last import: what is not known cannot
+/// be covered. Returns the paths that could not be searched or imported.
 pub fn follow_moved(
     archive: &mut Archive,
     plan: &Redacted,
@@ -130,7 +131,7 @@ pub fn follow_moved(
     Ok(unseen)
 }
 
-/// Reports what was taken out, or would be.
+/// Reports what was, or would be, redacted.
 fn report(archive: &Archive, search: &Search, found: &[Redaction]) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { rules: search.rules(), ..Redacted::default() };
     for redaction in found {

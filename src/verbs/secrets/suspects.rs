@@ -1,14 +1,14 @@
-//! Suspects: what looks like a secret in any session, each once with all the places at which it is.
+//! Suspects: what looks like a secret in any session. Each is listed once, with all its places.
 //!
 //! ```text
-//! sieve    the store lets those lines through in which a rule finds something; a text that many lines share is looked at once
-//! lines    as they are meant: of each, what the rules find
-//! rest     of each session the files that are kept whole, lines that were read unfinished, and the words of persons
-//! places   one look at a session for all of its finds
+//! sieve    the store passes only lines in which a rule matches; a text that many lines share is searched once
+//! lines    the decoded text of each passed line is searched by the rules
+//! rest     stored files, unfinished lines and user texts of each session
+//! places   resolved in one pass over each session
 //! ```
 //!
-//! Invariant: a secret leaves this file only for what takes it out. Reports have its mask, with two characters at each end if it
-//! is long, and no title, name or path that has a part of it.
+//! Invariant: no secret leaves this file except to be redacted. Reports contain only its mask, which shows two characters at each
+//! end of a long secret, and never a title, name or path that contains part of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,29 +33,29 @@ use crate::{
     },
 };
 
-/// How many entries are looked through together.
+/// How many entries are searched together.
 const PIECE: usize = 2048;
-/// How long a part of a secret is that tells something of it.
+/// A part of a secret this long reveals something about it.
 const TELLING: usize = 6;
-/// How long a find must be that an unfinished line ends with: a shorter one may be the beginning of another.
+/// A match at the end of an unfinished line must be this long; a shorter one may be the beginning of something else.
 const WHOLE: usize = 20;
-/// How many characters a secret has whose mask shows its first two, and its last two as well.
+/// The minimum number of characters for a mask to show the first two, and for it to show the last two as well.
 const MASKABLE: [usize; 2] = [10, 16];
-/// How many bytes in front of a secret are shown.
+/// How many bytes before a secret are shown.
 const LEAD: usize = 32;
-/// What is told in place of a name that has a part of a secret.
+/// Reported instead of a name that contains part of a secret.
 const MASKED: &str = "[masked]";
 
-/// Which secrets are looked for, and where.
+/// Which secrets to look for, and where.
 #[derive(Clone, Debug, Default)]
 pub struct Suspects {
-    /// Only in this session; without one, in all of them, hidden ones and sub-agents included.
+    /// Only in this session; by default in all, including hidden ones and sub-agents.
     pub session: Option<Session>,
-    /// In this entry of it only.
+    /// Only in this entry of it.
     pub entry: Option<EntryId>,
-    /// What these rules find only; what any rule finds, if it is empty.
+    /// Only what these rules match; all rules if empty.
     pub rules: Vec<String>,
-    /// What is no secret although a rule finds it.
+    /// Matches that are not secrets.
     pub allowed: Allowed,
 }
 
@@ -75,7 +75,7 @@ enum At {
     Given(OperationNumber),
 }
 
-/// What was found in a piece of a session.
+/// The matches in a piece of a session.
 #[derive(Default)]
 struct Answer {
     found: Vec<Find>,
@@ -83,29 +83,29 @@ struct Answer {
     damaged: u64,
 }
 
-/// What was found at a place.
+/// A match at a place.
 struct Find {
     at: At,
     found: Found,
-    /// The words in front of it.
+    /// The text before it.
     lead: String,
 }
 
 impl Find {
-    /// Returns what was found in a text at a place.
+    /// Returns the matches in a text at a place.
     fn all(text: &[u8], at: At) -> impl Iterator<Item = Self> {
         let found = Rules::get().find(text).into_iter();
         found.map(move |found| Self { at, lead: lead(text, &found.secret), found })
     }
 }
 
-/// Returns the words in front of a secret, on the same line of a text that may be escaped.
+/// Returns the text before a secret, from the same line of a text that may be escaped.
 fn lead(text: &[u8], secret: &str) -> String {
     let at = memchr::memmem::find(text, secret.as_bytes()).unwrap_or_default();
     let before = text.get(at.saturating_sub(LEAD)..at).unwrap_or_default();
     let is_end = |byte: &u8| byte.is_ascii_control() || b"\"\\{}<>".contains(byte);
     let cut = before.iter().rposition(is_end);
-    // An escape is a backslash with a letter.
+    // An escape is a backslash and a letter; both are cut.
     let from = cut.map_or(0, |at| at + if before.get(at) == Some(&b'\\') { 2 } else { 1 });
     let words = String::from_utf8_lossy(before.get(from..).unwrap_or_default());
     let is_cut = cut.is_none() && at > LEAD;
@@ -122,27 +122,27 @@ fn mask(secret: &str) -> String {
     format!("{head}••••••{tail}")
 }
 
-/// All that was found.
+/// All matches.
 #[derive(Default)]
 struct Findings {
     members: Vec<Member>,
     secrets: BTreeMap<String, Known>,
-    /// Those that are allowed: they are not told, and neither is any part of them.
+    /// The allowed ones: neither they nor parts of them are reported.
     allowed: BTreeSet<String>,
     told: Secrets,
 }
 
 /// What is known of a secret.
 struct Known {
-    /// The strongest rule.
+    /// The strongest rule that matches.
     rule: usize,
-    /// Where it is: the member, and the place in it.
+    /// Its places: the member, and the place in it.
     places: Vec<(usize, At)>,
-    /// The words in front of it, where it was found first.
+    /// The text before it at its first place.
     lead: String,
 }
 
-/// Looks for secrets, and tells where they stand; `step` is told of each part of the work, and of all parts, when it is done.
+/// Looks for secrets and reports their places. `step` gets the number of finished pieces and of all pieces.
 pub fn audit_secrets(
     archive: &Archive,
     suspects: &Suspects,
@@ -152,13 +152,13 @@ pub fn audit_secrets(
     Ok(tell(archive, suspects, findings)?.0)
 }
 
-/// Returns the secrets themselves, for what takes them out.
+/// Returns the secrets themselves, for redacting them.
 pub(crate) fn suspects(archive: &Archive, suspects: &Suspects) -> Result<Vec<Suspect>, OpsError> {
     let findings = find(archive, suspects, &mut |_, _| ())?;
     Ok(tell(archive, suspects, findings)?.1)
 }
 
-/// Returns masks for a document of a session: what is found anywhere in the session is masked wherever it is.
+/// Returns masks for a document of a session: a secret found anywhere in the session is masked everywhere.
 pub fn masking(archive: &Archive, session: &Session, masks: Masks) -> Result<Masking, OpsError> {
     let found = match &masks.secrets {
         Some(allowed) => {
@@ -176,14 +176,14 @@ pub fn secret_rules() -> Vec<&'static str> {
     Rules::get().names().collect()
 }
 
-/// Looks through all sessions, in pieces: some entries of one, or with no range, what is kept next to them.
+/// Searches all sessions in pieces: a range of entries, or `None` for everything stored apart from the entries.
 fn find(
     archive: &Archive,
     suspects: &Suspects,
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<Findings, OpsError> {
     let mut findings = Findings::default();
-    // Threads read what the store holds, and what live files hold beyond it is laid over it and looked through here.
+    // Threads read the store only; entries in live files ahead of it are overlaid and searched on this thread.
     let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
     let only = suspects.session.as_ref().map(std::slice::from_ref);
@@ -222,7 +222,7 @@ fn find(
     Ok(findings)
 }
 
-/// Looks through entries of a session, or through its other parts.
+/// Searches entries of a session, or its other parts.
 fn look(
     store: &dyn Store,
     session: &Session,
@@ -246,7 +246,7 @@ fn look(
     }
     for part in parts(store, session, &state)? {
         match part {
-            // Of a file, what it holds now is looked at.
+            // Only the current content of files is searched, above.
             Part::Kept(_) => {}
             Part::Read(operation, run) => {
                 let Some(line) = run.unfinished() else { continue };
@@ -264,7 +264,7 @@ fn look(
 }
 
 impl Findings {
-    /// Takes what was found in a part of a session.
+    /// Adds the matches in a part of a session.
     fn take(&mut self, suspects: &Suspects, member: usize, answer: Answer) {
         let rules = Rules::get();
         self.told.damaged += answer.damaged;
@@ -276,7 +276,7 @@ impl Findings {
             }
             let new = Known { rule: found.rule, places: Vec::new(), lead };
             let known = self.secrets.entry(found.secret).or_insert(new);
-            // Rules are in the order of their strength.
+            // Rules are sorted by strength, strongest first.
             known.rule = found.rule.min(known.rule);
             if known.places.last() != Some(&(member, at)) {
                 known.places.push((member, at));
@@ -285,10 +285,10 @@ impl Findings {
     }
 }
 
-/// Where the entries of a session stand in which something was found, and which of them are summaries.
+/// The places of the entries with matches in a session, and whether each is a summary.
 type Standing = BTreeMap<EntryNumber, (FoundPlace, bool)>;
 
-/// Tells where the secrets stand, and returns them next to it.
+/// Reports the places of the secrets, and returns the secrets next to the report.
 fn tell(
     archive: &Archive,
     suspects: &Suspects,
@@ -340,7 +340,7 @@ fn tell(
     Ok((told, suspects))
 }
 
-/// Returns where entries stand, of each session with one look at it.
+/// Resolves the places of entries, in one pass over each session.
 fn stand(
     archive: &Archive,
     members: &[Member],
@@ -349,7 +349,7 @@ fn stand(
 ) -> Result<BTreeMap<usize, Standing>, OpsError> {
     let asked: Vec<(usize, &Member, &Vec<EntryNumber>)> =
         entries.iter().filter_map(|(n, all)| Some((*n, members.get(*n)?, all))).collect();
-    // A thread does not see what a live file holds beyond the store.
+    // A thread does not see the overlay of a live file that is ahead of the store.
     let work = |store: &dyn Store, n: usize| {
         let (_, member, all) = asked.get(n).filter(|(_, member, _)| !member.is_grown)?;
         Some(standing(store, member, all))
@@ -382,7 +382,7 @@ fn standing(
     Ok((standing, damaged))
 }
 
-/// Returns a place as it is told; nothing if it is allowed, or not asked for.
+/// Returns a place for the report, or nothing if it is allowed or was not asked for.
 fn place(
     archive: &Archive,
     Member { session, listed, .. }: &Member,
@@ -424,7 +424,7 @@ fn place(
     Ok(Some(SecretPlace { session: session.name.clone(), title, spot }))
 }
 
-/// Parts of secrets that tell something of them.
+/// All parts of secrets that reveal something about them.
 struct Telling<'s>(BTreeSet<&'s [u8]>);
 
 impl<'s> Telling<'s> {
@@ -436,7 +436,7 @@ impl<'s> Telling<'s> {
         Self(secrets.flat_map(short).collect())
     }
 
-    /// Returns whether a text has a part of a secret.
+    /// Returns true if a text contains a part of a secret.
     fn is_in(&self, text: &str) -> bool {
         let mut parts = (SHORTEST..=TELLING).flat_map(|length| text.as_bytes().windows(length));
         parts.any(|part| self.0.contains(part))

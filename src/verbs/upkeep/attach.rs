@@ -1,6 +1,6 @@
-//! Attaching: the file that an agent reads becomes a session's live file, to which changes of the session are written.
+//! Attaching: makes a file that an agent reads the live file of a session, so that changes of the session are written to it.
 //!
-//! Invariant: attaching and detaching write no file.
+//! Invariant: attaching and detaching never write a file.
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,8 @@ use crate::{
     verbs::OpsError,
 };
 
-/// Makes a file of a session its live file: this one, or the one taken in last. A file that its agent does not resume stays
-/// as it is.
+/// Makes a file the live file of its session: `file`, or by default the one imported last. A file that its agent cannot resume is
+/// not attached.
 pub fn attach(
     archive: &mut Archive,
     session: &Session,
@@ -36,7 +36,7 @@ pub fn attach(
     attach_file(archive, session, file)
 }
 
-/// Does the same, also as a step of another change.
+/// Like [`attach`], also for use within another change.
 pub(crate) fn attach_file(
     archive: &Archive,
     session: &Session,
@@ -73,12 +73,12 @@ pub(crate) fn attach_file(
     })?;
     attached.operation = done.operation;
     attached.notices.splice(0..0, done.notices);
-    // That it is not resumed may have been noticed before, too.
+    // An earlier notice may report the same reason.
     attached.notices.dedup();
     Ok(attached)
 }
 
-/// Returns the file that may become the live one, with its number and its newest generation.
+/// Returns the file to attach, with its number and its newest generation.
 fn wanted_file(
     before: &Standing<'_>,
     file: Option<&Path>,
@@ -101,7 +101,8 @@ fn wanted_file(
     let last = session.map(|session| last_live(before.store(), session.key, state)).transpose()?;
     let mut best = None;
     for (n, path, generation) in found {
-        // A copy of an older state may lie anywhere; of one file alone the records are not read.
+        // A copy of an older state may be anywhere, so files are compared by their newest record; a single one needs no
+        // comparison.
         let view = if is_only { None } else { before.view(before.end_of(generation)?) };
         let time = view.map(|view| newest_time(&view)).transpose()?.flatten();
         let rank = (siblings::name(format, &path), last.flatten() == Some(n), time, generation);
@@ -110,7 +111,7 @@ fn wanted_file(
         }
     }
     let Some((_, (n, path, generation))) = best else {
-        // The agent's own file may be there in another form.
+        // The agent's own file may exist in compressed form.
         let last = last.flatten().and_then(|n| file_of(before.archive, state, n));
         let put_away =
             last.and_then(|last| deletion::elsewhere(before.archive, format, state, &last));
@@ -131,10 +132,10 @@ fn wanted_file(
     Ok((n, path, generation))
 }
 
-/// Refuses a file of a session that goes on in another one, which is there: to name it in a command that changes the session does
-/// not have it go on here, but to attach it does.
+/// Refuses a file if its session continues in another file that exists. Naming such a file in a command does not make the session
+/// continue in it; attaching does.
 pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
-    // What cannot be read is told where it is taken in.
+    // Importing it reports why it cannot be read.
     let Ok(path) = path.canonicalize() else { return Ok(()) };
     let held = archive.store().files(&archive.place_of(&path))?.pop();
     let name = match held {
@@ -158,8 +159,8 @@ pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
     Err(SyncError::Another { path, session: name.id, live: live.path }.into())
 }
 
-/// Takes in a session file, makes it the live file of its session, and returns that session. A caller who names the
-/// file points at it: it may be written while the archive is open.
+/// Imports a session file, attaches it to its session, and returns the session. Naming the file is permission to write it while
+/// the archive is open.
 pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
     let path = path.canonicalize().map_err(SyncError::at(path))?;
     archive.writable.file(path.clone());
@@ -169,7 +170,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     intake::import(archive, &paths, &paths, &mut |step| match step {
         intake::Step::Skipped(found) if found.path == path => skipped = Some(found.why),
         intake::Step::Imported(imported) => notices.extend(imported.notices),
-        // Another file of the session that cannot be read is no reason against this one.
+        // Another unreadable file of the session is no reason to refuse this one.
         intake::Step::Skipped(_) | intake::Step::Reading { .. } | intake::Step::Gone { .. } => {}
     })?;
     if let Some(why) = skipped {
@@ -185,7 +186,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     Ok((session, attached))
 }
 
-/// Lets a session go on without the agent's file, which stays as it is.
+/// Detaches the agent's file from a session. The file stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
     change::exclusively(archive, |store| {
         comeback::follow(archive, session, &store.state(session.key)?)

@@ -1,4 +1,4 @@
-//! Bundles: sessions of an archive in one file, as a backup or for another store, and their import.
+//! Bundles: writing sessions of an archive to one file, as a backup or for another store, and importing them.
 
 use std::{
     fs::File,
@@ -16,12 +16,12 @@ use crate::{
     verbs::OpsError,
 };
 
-/// How far a bundle has come: how many sessions, and how many there are.
+/// The progress of a bundle: finished sessions, and all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bundling {
-    /// They are written.
+    /// They are being written.
     Writing(u64, u64),
-    /// They are read again, and every hash is computed.
+    /// They are being read back, and every hash is checked.
     Checking(u64, u64),
 }
 
@@ -54,7 +54,7 @@ pub fn bundle(
     Ok(())
 }
 
-/// Reads a bundle, checks each hash in it, and returns what it holds.
+/// Reads a bundle, checks every hash in it, and returns its contents.
 pub fn check_bundle(
     path: &Path,
     sessions: u64,
@@ -74,7 +74,7 @@ pub fn check_bundle(
     Ok(found)
 }
 
-/// Imports the sessions of a bundle, and reports each. Those before a damaged part stay.
+/// Imports the sessions of a bundle and reports each. Sessions before a damaged part stay imported.
 pub fn import_bundle(
     archive: &Archive,
     path: &Path,

@@ -1,7 +1,6 @@
-//! The files of a session as they are verified: its live file and those that were set aside, each compared with what the
-//! store left there.
+//! Verifies the files of a session: compares its live file, and those that were set aside, with what the store wrote there.
 //!
-//! Invariant: nothing is written, and what is found of one file keeps no other from being looked at.
+//! Invariant: nothing is written, and a problem with one file never prevents the check of another.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,23 +26,23 @@ use crate::{
     wire::jsonl::ReadError,
 };
 
-/// What differs of a file where the store itself is damaged.
+/// The problem of a file that differs from a damaged store.
 const BLAMELESS: &str =
     "it differs from the store's copy, but that copy is damaged: the file itself may be intact";
 
-/// How often a session is looked at again while other programs go on with it.
+/// How often a session is compared again while other programs change it.
 const LOOKS: u32 = 20;
-/// How long a change may take from its commit to the live file.
+/// How long to wait for a change between its commit and its write to the live file.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many milliseconds after its newest change the files of a session may still be written.
+/// The files of a session may still be written for this many milliseconds after its newest change.
 const RECENT: u64 = 10_000;
 
-/// What is known of the store by which files are compared.
+/// What is known of the store that files are compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct StoreIs {
     /// Whether it has lost changes.
     pub(crate) has_forgotten: bool,
-    /// Whether the session is damaged in it.
+    /// Whether it is damaged in this session.
     pub(crate) is_damaged: bool,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Files<'a> {
     archive: &'a Archive,
     session: &'a Session,
     pub(crate) faults: Vec<Fault>,
-    /// Whether a difference was found that another program may be about to end.
+    /// Whether a difference was found that another program may be about to resolve.
     is_unsettled: bool,
 }
 
@@ -70,8 +69,8 @@ impl<'a> Files<'a> {
         self.faults.push(Fault { kind, ..fault });
     }
 
-    /// Compares the live file and those that were set aside. The files are read after the store, so that other programs may have
-    /// gone on meanwhile: a difference is reported only if it stays while the session does not change.
+    /// Compares the live file and those that were set aside. Files are read after the store, so other programs may have changed
+    /// them meanwhile: a difference is reported only if it remains while the session does not change.
     pub(crate) fn compare(
         &mut self,
         tip: &State,
@@ -184,7 +183,7 @@ impl<'a> Files<'a> {
         match hash(self.archive.store(), self.session, tip, path) {
             Ok(found) if found == expected => return Ok(None),
             Ok(_) => {}
-            // No change takes such a line in: what the store left comes before it.
+            // No change imports such a line, and it is after everything that the store wrote.
             Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
                 return Ok(Some(note(&error.to_string())));
             }
@@ -208,7 +207,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Returns a fact about a file that a person may want to know.
+/// Returns a note: something to know about a file that is not a fault.
 fn note(what: &str) -> Problem {
     (FaultKind::Note, what.to_owned())
 }
@@ -220,7 +219,7 @@ pub(crate) struct Hashed {
 }
 
 impl Hashed {
-    /// Hashes the live file of a session; nothing if it has none, or if it cannot be read.
+    /// Hashes the live file of a session. Returns nothing if it has none or it cannot be read.
     pub(crate) fn of(
         store: &dyn Store,
         session: &Session,
@@ -246,7 +245,7 @@ fn hash(
     rotations::running_hash(file, &tip.coverings(), &mut links)
 }
 
-/// Returns in words that something cannot be read.
+/// Returns the message for a file that cannot be read.
 pub(crate) fn unread(why: &str) -> String {
     format!("it cannot be read, and was not compared: {why}")
 }

@@ -1,4 +1,4 @@
-//! The doctor: the place where a store is, its modes, and the remainders of crashes.
+//! `doctor`: checks the folder of a store, its file modes, and what crashes left in it.
 
 use std::{
     error::Error as _,
@@ -23,24 +23,24 @@ use crate::{
     wire::discover::{self, Keeping},
 };
 
-/// What kind of place a folder is.
+/// What kind of file system a folder is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A disk of this machine, as far as one can tell.
+    /// A local disk, as far as can be determined.
     Local,
-    /// A network file system, on which a WAL is not safe.
+    /// A network file system, where a WAL is not safe.
     Network,
-    /// A folder that a program copies elsewhere file by file, in the middle of a write too.
+    /// A folder that a program synchronises file by file, possibly in the middle of a write.
     Synced,
 }
 
-/// How much is read of an agent's settings.
+/// How many bytes of an agent's settings are read.
 const SETTINGS: u64 = 1 << 20;
 
 /// The problem of a successor that never replaced its file.
 const CUT_SHORT: &str = "it is left over from an interrupted change";
 
-/// Names of folders whose content is copied elsewhere.
+/// Names of synchronised folders.
 const SYNCED: [&str; 8] = [
     "Dropbox",
     "OneDrive",
@@ -52,7 +52,7 @@ const SYNCED: [&str; 8] = [
     "Mobile Documents",
 ];
 
-/// Looks at a store's folder; nothing is changed, and the store need not be healthy. A folder that is no store's is refused.
+/// Checks the folder of a store. Changes nothing, and the store need not be healthy. Refuses a folder without a store.
 pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let (given, root) = (root, folder(root)?);
     let mut ailments = Vec::new();
@@ -69,7 +69,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let listed = paths(&root)?;
     let meta = fs::symlink_metadata(&root).map_err(SyncError::at(&root))?;
     if is_own(&meta) && meta.mode() & 0o500 != 0o500 {
-        // What its mode hides is not known.
+        // Its contents cannot be checked.
         ail(&root, &too_strict(&meta), Cure::Mode(wanted_mode(&meta)));
         return Ok(ailments);
     }
@@ -88,7 +88,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Person,
         );
     }
-    // The modes of what somebody else has put there, and of a folder that is not for the store alone, are their own.
+    // Files that someone else put there, and a folder that is not only for the store, may have any mode.
     let is_shared = archive::has_others(&root);
     let is_judged = |path: &Path| match path.parent() {
         _ if path == root => !is_shared,
@@ -98,7 +98,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let (mut is_kept_out, mut is_read_only) = (false, false);
     for path in &listed {
         let meta = match fs::symlink_metadata(path) {
-            // The mode of its folder, which may be listed and not entered, is reported.
+            // The mode of its folder, which can be listed but not entered, is reported.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 is_kept_out = true;
                 continue;
@@ -156,8 +156,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
-/// Looks whether the database of a store is damaged, as far as that shows at once; returns why it cannot be opened, if it cannot for
-/// another reason.
+/// Checks the database for damage that is visible at once. Returns why it cannot be opened, if that has another reason.
 fn look_at_database(
     root: &Path,
     ail: &mut dyn FnMut(&Path, &str, Cure),
@@ -187,7 +186,7 @@ fn look_at_database(
     };
     Ok(match look() {
         Err(error) if mend::is_broken(root, &error) => {
-            // The error names the store itself.
+            // The error contains the path of the store.
             let problem = match error {
                 StoreError::Corrupt(Fault { problem, .. }) => format!("it is damaged: {problem}"),
                 _ => "it is missing or empty, but store.witness recorded changes in it".to_owned(),
@@ -198,7 +197,7 @@ fn look_at_database(
         Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
             return Err(error.into());
         }
-        // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
+        // An empty new store has no problem, and a busy one is checked by whoever waits for it.
         Ok(()) | Err(StoreError::Absent { .. } | StoreError::Busy) => None,
         Err(StoreError::Io { source, .. }) => {
             Some(format!("it cannot be opened: {}", disk::words(&source)))
@@ -214,18 +213,17 @@ fn look_at_database(
     })
 }
 
-/// Returns whether something else is in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
-/// there.
+/// Returns true if something in a store's folder blocks the place of a file or folder that undertext must create.
 pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
     let root = folder(root)?;
     Ok(paths(&root)?.iter().any(|path| is_in_the_way(&root, path).is_some()))
 }
 
-/// Says what is wrong with a part of a store's folder that is a file and not a folder, or the other way round. What may be in place of
-/// the database is said where it is opened.
+/// Returns what is wrong with a part of a store's folder that is a file instead of a folder, or vice versa. The database is
+/// checked when it is opened.
 fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     let name = path.file_name().filter(|_| path.parent() == Some(root))?;
-    // What the mode of the folder hides is not known to be in the way.
+    // The folder's mode may hide it; then it is not known to be in the way.
     fs::symlink_metadata(path).ok()?;
     let bytes = name.as_encoded_bytes();
     let is_folder = name == TRANSCRIPTS || name == MENDING;
@@ -249,7 +247,7 @@ fn fresh(root: &Path) -> Result<Vec<(PathBuf, Cure)>, OpsError> {
     Ok(paths.into_iter().map(|path| (path, Cure::Delete)).collect())
 }
 
-/// Looks next to the files of sessions for what changes that were cut short left behind.
+/// Returns what interrupted changes left next to session files.
 pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
     let cure = |is_writable| if is_writable { Cure::Delete } else { Cure::Person };
     let successors = || {
@@ -260,8 +258,8 @@ pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
     Ok(found.map(|(path, cure)| Ailment::new(&path, CUT_SHORT, cure)).collect())
 }
 
-/// Returns the successors that a change which was cut short left behind: those that are still there once no program changes the
-/// store, unless a program that works on another store of the same session has them locked.
+/// Returns the successors left by an interrupted change: those that still exist once no program changes the store, except those
+/// locked by a program that works on another store of the same session.
 fn left_behind(
     root: Option<&Path>,
     successors: &dyn Fn() -> Result<Vec<(PathBuf, Cure)>, OpsError>,
@@ -276,7 +274,7 @@ fn left_behind(
     Ok(found)
 }
 
-/// Returns a store's folder without links. One that holds neither a store nor the witness of one is refused: undertext made nothing
+/// Resolves links in the path of a store's folder. Refuses a folder with neither a store nor a witness: undertext created nothing
 /// in it.
 fn folder(root: &Path) -> Result<PathBuf, OpsError> {
     let is_absent = |name: &&str| {
@@ -289,7 +287,7 @@ fn folder(root: &Path) -> Result<PathBuf, OpsError> {
     Ok(fs::canonicalize(root).map_err(SyncError::at(root))?)
 }
 
-/// Says why a store is not safe where it is, if it is not.
+/// Returns why a store is not safe in its folder.
 fn misplaced(root: &Path) -> Option<&'static str> {
     match place_of(root) {
         Place::Local => None,
@@ -300,14 +298,14 @@ fn misplaced(root: &Path) -> Option<&'static str> {
     }
 }
 
-/// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
+/// Corrects the modes that keep this user out of a store's folder and its files, and returns them as cured.
 pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let root = folder(root)?;
     let mut cured = Vec::new();
-    // A folder that is let in shows what is in it.
+    // Each pass may make further folders readable.
     for _ in 0..3 {
         for path in paths(&root)? {
-            // A file that was removed after the folder was listed needs no mode.
+            // A file removed after the folder was listed needs no mode.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if !is_own(&meta) || !is_too_strict(&root, &path, &meta) {
                 continue;
@@ -322,7 +320,7 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(cured)
 }
 
-/// Returns a store's folder and what is in it, as far as it can be listed.
+/// Returns a store's folder and its contents, as far as it can be listed.
 fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
     let mut paths = vec![root.to_owned()];
     for folder in [root.to_owned(), root.join(TRANSCRIPTS)] {
@@ -332,10 +330,10 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
                     paths.push(entry.map_err(SyncError::at(&folder))?.path());
                 }
             }
-            // A file in its place is told where its name is.
+            // A file in place of the folder is reported under its own name.
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            // What keeps its owner out is told; of what another user keeps to themselves nothing can be.
+            // A mode that keeps the owner out is reported. Another user's private folder cannot be checked.
             Err(error)
                 if error.kind() == ErrorKind::PermissionDenied
                     && fs::metadata(root).is_ok_and(|meta| is_own(&meta)) => {}
@@ -346,7 +344,7 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
     Ok(paths)
 }
 
-/// Returns whether something is this user's own.
+/// Returns true if something belongs to this user.
 fn is_own(meta: &Metadata) -> bool {
     meta.uid() == rustix::process::geteuid().as_raw()
 }
@@ -356,7 +354,7 @@ fn wanted_mode(meta: &Metadata) -> u32 {
     if meta.is_dir() { 0o700 } else { 0o600 }
 }
 
-/// Returns whether undertext reads and writes a file or folder in a store's folder.
+/// Returns true if undertext needs to read and write this file or folder of a store.
 fn is_needed(root: &Path, path: &Path, meta: &Metadata) -> bool {
     let is_own = model::is_own(path.file_name().unwrap_or_default());
     let transcripts = root.join(TRANSCRIPTS);
@@ -366,7 +364,7 @@ fn is_needed(root: &Path, path: &Path, meta: &Metadata) -> bool {
         || (meta.is_file() && path.parent() == Some(&transcripts) && is_live())
 }
 
-/// Returns whether a mode keeps its owner from what undertext does with a file or folder.
+/// Returns true if a mode keeps the owner from something that undertext needs.
 fn is_too_strict(root: &Path, path: &Path, meta: &Metadata) -> bool {
     let wanted = wanted_mode(meta);
     is_needed(root, path, meta) && meta.mode() & wanted != wanted
@@ -382,9 +380,9 @@ fn reach(path: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS)?)
 }
 
-/// Cures each ailment of a store's folder that can be cured; only a person can help with the rest.
+/// Cures each ailment of a store's folder that can be cured; only a person can fix the rest.
 pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
-    // A successor that another program is writing now is not a remainder; it is gone once that program is done.
+    // Under the lock, a successor that another program of this store was writing is either finished or a leftover.
     let _lock = archive::lock_if_there(root, &Waiting::default())?;
     for ailment in ailments {
         let done = match ailment.cure {
@@ -396,7 +394,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },
-            // A store that cannot be changed is mended first, which gives it a witness.
+            // A store that cannot be written is mended first, which also renews the witness.
             Cure::Mend if ailment.path.ends_with(WITNESS) => {
                 let store = SqliteStore::open(&root.join(DATABASE), Access::Write);
                 ailment.cured = store.and_then(|store| store.renew_witness()).is_ok();
@@ -415,10 +413,10 @@ fn is_written(path: &Path) -> bool {
     disk::open(path, Links::Refuse).is_ok_and(|file| disk::is_locked(&file))
 }
 
-/// How many days an agent must keep sessions, at the least, that nothing is said of it.
+/// An agent that keeps sessions for at least this many days is not reported.
 const LONG: u64 = 365;
 
-/// Returns the agents of a user that delete sessions which are not very old, by what their settings say.
+/// Returns the agents of a user that delete sessions before long, according to their settings.
 pub fn forgetful(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
@@ -426,7 +424,7 @@ pub fn forgetful(
     let keepings = discover::keepings(home, variable).into_iter();
     let there = keepings.filter(|keeping| keeping.settings.parent().is_some_and(Path::is_dir));
     let read = there.map(|Keeping { agent, settings, cleanup }| {
-        // Settings that cannot be read say nothing.
+        // Unreadable settings count as the defaults.
         let text = disk::read(&settings, SETTINGS).unwrap_or_default();
         let days = Raw::file(&text).and_then(|all| all.get(cleanup.field)?.u64());
         Forgetful { agent, settings, field: cleanup.field, days: days.unwrap_or(cleanup.days) }
@@ -434,7 +432,7 @@ pub fn forgetful(
     read.filter(|agent| agent.days < LONG).collect()
 }
 
-/// Returns what kind of place a folder is.
+/// Returns what kind of file system a folder is on.
 pub fn place_of(folder: &Path) -> Place {
     if is_network(folder) {
         return Place::Network;

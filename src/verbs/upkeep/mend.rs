@@ -1,4 +1,4 @@
-//! Mending: a damaged store is replaced by what can be salvaged of it, and by what its sessions' files still hold.
+//! Mending: replaces a damaged store with what can be salvaged from it, and with what session files still contain.
 
 use std::path::Path;
 
@@ -12,29 +12,29 @@ use crate::{
     verbs::{OpsError, upkeep::verify::verify_store},
 };
 
-/// Brings a mending that was cut short to its end, or takes back what it left behind.
+/// Finishes an interrupted mending, or undoes it.
 pub fn finish_mending(root: &Path) -> Result<(), OpsError> {
     Ok(sweep(root)?)
 }
 
-/// What became of a store that was to be mended.
+/// The outcome of mending a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was mended.
     Mended(Mended),
-    /// It is as it was: nothing was wrong with it, or what is does not come back, for this reason.
+    /// It was not changed, for this reason: nothing was wrong with it, or nothing can be recovered.
     Left(&'static str),
 }
 
-/// Why a store is left as it is of which nothing more comes back.
+/// Reason: no source contains more.
 const NOWHERE: &str = "no file contains what was lost";
-/// Why one is that is in place of another: what is mended of it would mix with what is left of that one.
+/// Reason: the store replaced another one; their salvaged contents would mix.
 const ELSEWHERE: &str = "it replaced another store";
-/// Why one is of which nothing can be read at all: an empty one would only look whole.
+/// Reason: nothing can be read. An empty store would only look intact.
 const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Move it away with its -wal file, then import a backup, or run this again to recover what session files still contain";
 
-/// Repairs the store in a folder if it is damaged or has lost changes. `told` hears what is wrong with it, `each` how many tables of
-/// it were read, and of how many.
+/// Repairs the store in a folder if it is damaged or has lost changes. Reports what is wrong to `told`, and to `each` how many
+/// tables of how many were read.
 pub fn mend(
     root: &Path,
     agents: Agents<'_>,
@@ -50,7 +50,7 @@ pub fn mend(
     let (mut mending, mut mended, mut forgotten) = (None, None, 0);
     let mut before = damage(root, &mut |_| {})?;
     if before > Damage::default() {
-        // Nothing is replaced that another program was changing while it was looked at.
+        // Check again under the lock: another program may have been changing the store during the first look.
         let lock = lock_to_mend(root)?;
         before = damage(root, told)?;
         if before > Damage::default() {
@@ -88,7 +88,7 @@ pub fn mend(
     lost.extend(left);
     let store = archive.store();
     let names = store.names()?;
-    // One that is damaged still is named by verify.
+    // Sessions that are still damaged are reported by verify.
     let entries = names.iter().filter_map(|(key, _)| Some(store.state(*key).ok()?.entries()));
     Ok(Outcome::Mended(Mended {
         path: root.join(DATABASE),
@@ -104,7 +104,7 @@ pub fn mend(
     }))
 }
 
-/// Returns whether files of agents may hold what the store has lost.
+/// Returns true if agents' files may contain what the store has lost.
 fn follows_agents(archive: &Archive, lost: &[Loss]) -> Result<bool, OpsError> {
     if lost.iter().any(|loss| loss.session.is_some()) {
         return Ok(true);
@@ -122,17 +122,17 @@ fn follows_agents(archive: &Archive, lost: &[Loss]) -> Result<bool, OpsError> {
 /// How damaged a store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Damage {
-    /// Whether it cannot be read at all, so that nothing says what else is damaged.
+    /// Whether it cannot be read at all, so that further damage is unknown.
     is_unread: bool,
-    /// How many of its sessions cannot be.
+    /// How many of its sessions cannot be read.
     unread: u64,
     /// How many other things are damaged.
     found: u64,
-    /// How many lines were given up: that they are lost is known, and hinders no change.
+    /// How many lines are recorded as lost. They no longer block any change.
     lost: u64,
 }
 
-/// Returns how damaged the store in a folder is, without the files of its sessions.
+/// Returns how damaged the store in a folder is, without checking session files.
 fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsError> {
     let mut damage = Damage::default();
     let mut tell = |finding: &Finding| {

@@ -1,4 +1,4 @@
-//! Keeping a store whole: checks, repairs, copies, files that are put back, and what calls undertext by itself.
+//! Keeping a store healthy: checks, repairs, copies, restored files, and the hooks with which agents call undertext.
 
 pub(crate) mod attach;
 pub(crate) mod bundle;

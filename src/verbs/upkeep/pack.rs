@@ -1,8 +1,8 @@
-//! Packing: all lines are packed again, as small as can be, and the room goes back to the disk.
+//! Packing: compresses all lines again as small as possible and returns the space to the disk.
 
 use crate::{archive::Archive, report::Packed, verbs::OpsError};
 
-/// Packs a store, and tells how many lines of how many are done.
+/// Packs a store and reports how many lines of how many are done.
 pub fn pack(archive: &Archive, each: &mut dyn FnMut(u64, u64)) -> Result<Packed, OpsError> {
     let store = archive.store();
     let before = store.sizes()?;

@@ -1,4 +1,4 @@
-//! Rebuilding: the derived rows are made again from facts and bytes.
+//! Rebuilding: computes the derived rows again from facts and bytes.
 
 use crate::{
     archive::{Archive, rebuild as rows},
@@ -8,12 +8,12 @@ use crate::{
     verbs::OpsError,
 };
 
-/// Makes the derived rows of a session again and replaces those that are not equal.
+/// Computes the derived rows of a session again and replaces those that differ.
 pub fn rebuild(archive: &mut Archive, session: &Session) -> Result<Rebuilt, OpsError> {
     Ok(change::exclusively(archive, |store| rows::rebuild(store, session))?)
 }
 
-/// Makes the sums over all sessions again, once the derived rows of each are made again.
+/// Computes the totals over all sessions again, after the derived rows of each session were rebuilt.
 pub fn sum_up(archive: &mut Archive) -> Result<(), OpsError> {
     Ok(change::exclusively(archive, rows::freshen)?)
 }

@@ -1,4 +1,4 @@
-//! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
+//! Restoring: writes the deleted files of a session again, and attaches the agent's file.
 
 use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf};
 
@@ -17,26 +17,26 @@ use crate::{
     verbs::{OpsError, find::members::family, upkeep::attach::attach_file},
 };
 
-/// How many milliseconds lie between the times of two restored sessions: the files of each get times of their own.
+/// How many milliseconds apart the times of two restored sessions are, which leaves room for the files of each.
 const APART: i64 = 10_000;
-/// How old, in milliseconds, a session may be that a restored one is not to be newer than. An agent deletes old files.
+/// A restored session is kept older than another file only if that file is newer than this, in milliseconds: agents delete old
+/// files.
 const OLDEST: i64 = 15 * 86_400_000;
 
-/// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
-/// attaches the agent's.
+/// Writes the deleted files of a session back to where its agent reads them, with their sidecars, and attaches the agent's file.
 pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
     let now = archive.now();
     restore_at(archive, session, now)
 }
 
-/// Does the same for one of several sessions. Their files get times in the order of their last use, by which agents choose the
-/// session to continue.
+/// Restores one of several sessions. Their files get times in the order of last use, because agents choose the session to
+/// continue by time.
 pub fn restore_lost(archive: &mut Archive, lost: &LostFile) -> Result<Restored, OpsError> {
     restore_at(archive, &lost.session, lost.at)
 }
 
 fn restore_at(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
-    // What is decided in one step holds in the next ones.
+    // One lock for all steps, so that the result of each still holds in the next.
     change::exclusively(archive, |_| put_back(archive, session, at))
 }
 
@@ -51,7 +51,7 @@ fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Resto
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     };
     let stood = archive.store().state(session.key)?;
-    // The agent's file is there where only one came back from which it goes on.
+    // If only an older file came back, the session still has the agent's file that continues from it.
     if live_file(archive, &stood).is_some_and(|live| live.path != *last) {
         let notices = Vec::new();
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
@@ -64,9 +64,9 @@ fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Resto
             rotated = go_on(archive, session, &stood, &mut attached)?;
             (Some(attached), Vec::new())
         }
-        // A file that its agent does not resume is there, and that is all.
+        // The agent cannot resume this file; it stays unattached.
         Ok(_) => (None, Vec::new()),
-        // Nor is one that cannot be written to, or from which its agent went on, any less there.
+        // Restored but unattached, too, if it cannot be written or the agent continued in another file.
         Err(OpsError::Sync(
             why @ (SyncError::Own(_) | SyncError::Compressed(_) | SyncError::Left { .. }),
         )) => (None, vec![Notice::Unattached { why: why.to_string() }]),
@@ -75,8 +75,8 @@ fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Resto
     Ok(Restored { files, attached, rotated, notices, sidecars })
 }
 
-/// Takes the agent to where the session was while its file no longer existed, if its format can say the way: what was said since
-/// may be in the file, and undone again. Returns where the file is that was put back, if another one took its place.
+/// Moves the agent to where the session was while its file did not exist, if the format can express that: the file may contain
+/// turns that were reverted since. Returns the path of the restored file if another one replaced it.
 fn go_on(
     archive: &Archive,
     session: &Session,
@@ -120,14 +120,14 @@ fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> 
     Ok(SyncError::Nothing(Vain::Restore { there }))
 }
 
-/// Returns the sessions, of a format or of all, of which files no longer exist, the one used last first.
+/// Returns the sessions with deleted files, of one format or of all, the last used first.
 pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
     let mut sessions = archive.every()?;
     sessions.retain(|session| format.is_none_or(|format| format == session.name.format));
     lost_of(archive, &sessions)
 }
 
-/// Returns which files of a session no longer exist, and of the sub-agents that worked for it.
+/// Returns the deleted files of a session and its sub-agents.
 pub fn lost_with_sub_agents(
     archive: &Archive,
     session: &Session,
@@ -135,8 +135,9 @@ pub fn lost_with_sub_agents(
     lost_of(archive, &family(archive.store(), session)?)
 }
 
-/// Returns which files of these sessions no longer exist, each with the time that it gets: near now, so that its agent does not delete
-/// it again, and in the order of last use, also next to the newest file that is there of the same project.
+/// Returns the deleted files of these sessions, each with the time that its restored file gets. The times are close to now, so
+/// that the agent does not delete the files again, and keep the order of last use, also relative to the newest existing file of
+/// the same project.
 fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, OpsError> {
     let (mut all, mut newest) = (Vec::new(), BTreeMap::new());
     for session in sessions {
@@ -164,13 +165,13 @@ fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, Ops
     Ok(all.into_iter().map(|(lost, _)| lost).collect())
 }
 
-/// Returns the agent's file of a session, if it no longer exists.
+/// Returns the agent's file of a session if it was deleted.
 pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let state = archive.store().state(session.key)?;
     Ok(deletion::lost(archive, session, &state)?.map(|lost| lost.path))
 }
 
-/// Returns which files of a session no longer exist, if any are.
+/// Returns the deleted files of a session, if any.
 fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
     let state = archive.store().state(session.key)?;
     let path = deletion::lost(archive, session, &state)?.map(|lost| lost.path);

@@ -1,4 +1,4 @@
-//! Setting up: an agent's settings have it call undertext when a session goes on, or no longer.
+//! Setting up: edits an agent's settings so that it calls undertext on its events, or stops doing so.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,24 @@ use crate::{
     wire::{Call, discover::HookFile},
 };
 
-/// A change of an agent's settings that is not made yet.
+/// A change of an agent's settings that was not written yet.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The file.
+    /// The settings file.
     pub path: PathBuf,
-    /// What it holds, if it is there.
+    /// Its current content, if it exists.
     pub before: Option<Vec<u8>>,
-    /// What it is to hold, if it is to be there.
+    /// Its new content, if it should exist.
     pub after: Option<Vec<u8>>,
-    /// What in it has the agent make no call at all.
+    /// The setting that keeps the agent from making any call.
     pub hindrance: Option<&'static str>,
-    /// Whether a call is left in it to which somebody added something.
+    /// Whether it still has a call that a person has edited.
     pub is_altered: bool,
-    /// Where a copy is kept of what it holds, if a person may have written some of what goes.
+    /// Where its current content is copied to, if a person may have written some of what is removed.
     pub copy: Option<PathBuf>,
 }
 
-/// Reads the settings of an agent, and says how they become such that it makes a call, or none.
+/// Reads the settings of an agent and returns the change that adds a call, or removes all.
 pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     let HookFile { format, path, .. } = place;
     let refused = |why: String| OpsError::Unset { path: path.clone(), why };
@@ -48,7 +48,7 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
         }
         None => rest.clone(),
     };
-    // What would be no settings of this agent is not written, nor is a call put in that could not be taken out again.
+    // Never write what this agent would not accept, or a call that could not be removed again.
     if before != after && !without(&after).is_ok_and(|again| again == rest) {
         return Err(refused("its layout cannot be edited in place".to_owned()));
     }
@@ -60,12 +60,12 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
 }
 
 impl Setup {
-    /// Returns whether anything changes.
+    /// Returns true if anything changes.
     pub fn is_change(&self) -> bool {
         self.before != self.after
     }
 
-    /// Makes the change.
+    /// Writes the change.
     pub fn carry_out(&self, at: Timestamp) -> Result<(), OpsError> {
         let [before, after] = [&self.before, &self.after].map(Option::as_deref);
         if let Some(copy) = &self.copy {
@@ -88,7 +88,7 @@ fn exchange(
     })
 }
 
-/// Returns the name of a file that is not there yet, next to another one; no agent takes its ending for one of its own files.
+/// Returns an unused file name next to another file, with an ending that no agent reads.
 fn free_name(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let mut names = (1..).map(|n| path.with_file_name(format!("{name}.kept-{n}")));
@@ -117,7 +117,7 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
     Calling { agent, path, installed, current, problem, is_lost: lost.is_some() }
 }
 
-/// Returns what is wrong with settings, without their path.
+/// Returns what is wrong with the settings, without their path.
 fn wrong(error: &OpsError) -> String {
     match error {
         OpsError::Unset { why, .. } => why.clone(),

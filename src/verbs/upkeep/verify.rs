@@ -1,11 +1,11 @@
-//! Verifying: everything that a hash vouches for is computed again; nothing stops at the first fault.
+//! Verifying: recomputes everything that a hash covers. A fault never stops it.
 //!
 //! ```text
 //! pieces     the bytes | session 1: facts, derived rows, oddities, its live file | session 2: ...
 //! reported   the faults of the bytes, then those of each session and its files
 //! ```
 //!
-//! Threads share the pieces, and what is told does not show it.
+//! Threads share the pieces; the report does not depend on them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,20 +29,20 @@ use crate::{
 /// How many entries a note names.
 const NAMED: usize = 8;
 
-/// How many entries are looked at together.
+/// How many entries are checked together.
 const BATCH: usize = 1 << 12;
 
-/// What a verification tells as it goes on.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug)]
 pub enum Verifying<'f> {
     /// How many sessions are verified, and how many there are.
     Session(u64, u64),
-    /// What it found.
+    /// A finding.
     Found(&'f Finding),
 }
 
 impl<'f> Verifying<'f> {
-    /// Returns what it found, if it tells of that.
+    /// Returns the finding, if this is one.
     pub fn found(self) -> Option<&'f Finding> {
         match self {
             Self::Found(finding) => Some(finding),
@@ -51,7 +51,7 @@ impl<'f> Verifying<'f> {
     }
 }
 
-/// Verifies one session, or all of them and the whole store.
+/// Verifies one session, or the whole store with all sessions.
 pub fn verify(
     archive: &Archive,
     only: Option<&Session>,
@@ -64,7 +64,7 @@ pub fn verify(
     Ok(telling.verified)
 }
 
-/// Verifies the store, without the files of its sessions.
+/// Verifies the store without the files of its sessions.
 pub(crate) fn verify_store(
     archive: &Archive,
     tell: &mut dyn FnMut(Verifying<'_>),
@@ -72,7 +72,7 @@ pub(crate) fn verify_store(
     look(archive, None, None, tell).map(drop)
 }
 
-/// Tells of the files below the store's folder that no session has.
+/// Reports files in the store's folder that belong to no session.
 fn strays(archive: &Archive, telling: &mut Telling<'_>) -> Result<(), OpsError> {
     let mut strays = mend::strays(archive);
     // Another program may have begun a session since the store was read.
@@ -82,7 +82,7 @@ fn strays(archive: &Archive, telling: &mut Telling<'_>) -> Result<(), OpsError> 
         strays = mend::strays(&archive);
     }
     let strays = match strays.map_err(OpsError::from) {
-        // The damage that hides which files the sessions have was found before.
+        // Damage that hides which files the sessions have was reported before.
         Err(error) if telling.verified.damaged > 0 && is_damage(&error) => Vec::new(),
         Err(OpsError::Sync(SyncError::Io { path, source })) => {
             telling.tell_of(FaultKind::Unread, &path, &compare::unread(&disk::words(&source)));
@@ -102,7 +102,7 @@ fn strays(archive: &Archive, telling: &mut Telling<'_>) -> Result<(), OpsError> 
     Ok(())
 }
 
-/// Returns whether an error says that what was read is not what was written, and not that the machine failed to read it.
+/// Returns true if an error means damaged content rather than a failed read.
 fn is_damage(error: &OpsError) -> bool {
     !matches!(
         error,
@@ -111,13 +111,13 @@ fn is_damage(error: &OpsError) -> bool {
     )
 }
 
-/// What a piece of the work has found.
+/// The result of a piece of work.
 enum Piece {
     Bytes(Vec<Fault>, Result<(), StoreError>),
     Session(Seen, Result<Option<Whole>, OpsError>),
 }
 
-/// What is found of a session, and how much of it was looked at.
+/// The faults of a session, and how much of it was checked.
 #[derive(Default)]
 struct Seen {
     faults: Vec<Fault>,
@@ -126,15 +126,15 @@ struct Seen {
     redacted: u64,
 }
 
-/// The state of a session that can be read, and its live file.
+/// The state of a readable session, and its live file.
 type Whole = (Box<State>, Option<Hashed>);
 
-/// Tells what is found, and counts it.
+/// Reports findings and counts them.
 struct Telling<'t> {
     /// The ids of the sessions.
     names: BTreeMap<SessionKey, String>,
     verified: Verified,
-    /// Why something could not be read.
+    /// The first error that is not damage.
     failed: Option<OpsError>,
     each: &'t mut dyn FnMut(Verifying<'_>),
 }
@@ -151,7 +151,7 @@ impl Telling<'_> {
         self.tell(Fault { kind, ..Fault::of(None, path.display().to_string(), problem) });
     }
 
-    /// Tells of the damage that an error comes from; the first error that comes from none is kept.
+    /// Reports the damage that an error describes. The first error that is not damage is stored.
     fn tell_error(&mut self, error: OpsError, fault: Fault) {
         if is_damage(&error) {
             self.tell(Fault { problem: chain(&error), ..fault });
@@ -161,14 +161,14 @@ impl Telling<'_> {
     }
 }
 
-/// Returns another look at a store: the piece about the bytes compares the lines with their entries, so that no other does.
+/// Opens another reader that does not compare lines with their entries, because the piece for the bytes does.
 fn reader(store: &dyn Store) -> Option<Box<dyn Store>> {
     let mut reader = store.reader()?;
     reader.leave_to_check();
     Some(reader)
 }
 
-/// Verifies a session, and its files if it is known where they are.
+/// Verifies a session, and its files if their places are known.
 fn look_at_session(store: &dyn Store, session: &Session, places: Option<&Places>) -> Piece {
     let mut check = Check { store, session, seen: Seen::default() };
     let checked = check.session().map(|state| {
@@ -190,7 +190,7 @@ fn look<'t>(
             Ok(sessions) => (sessions, None),
             Err(error) => (Vec::new(), Some(OpsError::from(error))),
         };
-    // Where these cannot be read, the sessions cannot be either, which is told.
+    // If the names cannot be read, neither can the sessions, which is reported.
     let names = match only {
         Some(session) => vec![(session.key, session.name.clone())],
         None => archive.store().names().unwrap_or_default(),
@@ -198,7 +198,7 @@ fn look<'t>(
     let names = names.into_iter().map(|(key, name)| (key, name.id)).collect();
     let mut telling = Telling { names, verified: Verified::default(), failed: None, each };
     (telling.each)(Verifying::Session(0, sessions.len() as u64));
-    // The first piece is the bytes, each other one is a session.
+    // The first piece is the bytes; every other one is a session.
     let work = |store: &dyn Store, n: usize| {
         if let Some(session) = n.checked_sub(1).and_then(|n| sessions.get(n)) {
             return look_at_session(store, session, places);
@@ -209,7 +209,7 @@ fn look<'t>(
     };
     let (mut has_forgotten, mut is_sound) = (false, true);
     let (mut told, mut numbers) = (sessions.iter(), 0..);
-    // A session was read by lines that nobody had compared with their entries.
+    // If the bytes are damaged, the session is read again with checks: the threads skipped them.
     let again = |piece: Piece, n: usize, is_sound: bool| {
         if is_sound { piece } else { work(archive.store(), n) }
     };
@@ -271,7 +271,7 @@ fn look<'t>(
     }
 }
 
-/// Returns an error with its causes in one line.
+/// Returns an error and its causes in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -294,16 +294,16 @@ impl Check<'_> {
         self.find(FaultKind::Thing, item, problem);
     }
 
-    /// Checks all that the store has of the session, and returns its state by its facts if it can be read.
+    /// Checks everything that the store has of the session. Returns the state according to the facts, if it can be read.
     fn session(&mut self) -> Result<Option<State>, OpsError> {
-        // The state by the derived rows is to be verified too.
+        // Not the state according to the derived rows, which are checked below.
         let state = self.operations()?;
         self.seen.entries = state.entries();
         let redacted: BTreeSet<EntryNumber> =
             state.tombstones.iter().map(|one| one.entry).collect();
         self.seen.redacted = redacted.len() as u64;
         self.generations(&state)?;
-        // What cannot be read is not odd.
+        // Oddities can be found only in what can be read.
         if !self.derived()? {
             return Ok(None);
         }
@@ -311,7 +311,7 @@ impl Check<'_> {
         Ok(Some(state))
     }
 
-    /// Notes what is odd, once for each kind.
+    /// Notes each kind of oddity once.
     fn oddities(&mut self) -> Result<(), OpsError> {
         let store = self.store;
         for (what, entries) in oddities::oddities(store, self.session)? {
@@ -330,12 +330,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Recomputes the chain of operations, and what their records name, and returns the state to which they lead.
+    /// Recomputes the chain of operations and the facts that their records cover, and returns the resulting state.
     fn operations(&mut self) -> Result<State, OpsError> {
         let (store, session, key) = (self.store, self.session, self.session.key);
         let own = store.id()?;
         let mut first = EntryNumber::FIRST;
-        // Those out of whose runs unfinished lines were taken are known at the end.
+        // Operations whose runs lost unfinished lines to a redaction are known only at the end.
         let mut unnamed = Vec::new();
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, EntryNumber::ALL)? {
@@ -392,7 +392,7 @@ impl Check<'_> {
                 for range in EntryNumber::batches(run.entries(), BATCH) {
                     let (first, end) = (range.start, range.end);
                     let entries = store.entries(key, range)?;
-                    // Behind one that is not there none is placed.
+                    // Nothing after a missing entry can be placed.
                     let there = first.onwards().zip(&entries).take_while(|(n, e)| e.n == *n);
                     for ((_, entry), separator) in there.zip(separators.by_ref()) {
                         running = running.then(separator, entry.id);
@@ -415,10 +415,10 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
+    /// Compares the derived rows with those computed from the facts. Returns true if the session can be read with them.
     fn derived(&mut self) -> Result<bool, OpsError> {
         let are_right = rows::are_right(self.store, self.session)?;
-        // Those that an older version made follow its rules.
+        // Rows from an older version follow the rules of that version.
         if are_right != Some(true) && (are_right.is_none() || !self.store.is_stale()?) {
             self.find(FaultKind::Derived, "derived rows", "they do not match the facts");
         }

@@ -1,6 +1,6 @@
-//! Audits: every entry that another one replaces, by whom and how much, and the omissions of agents before.
+//! Audits: every entry that replaces another, the operation that cut it and how much, and earlier omissions by agents.
 //!
-//! The operation that cut an entry tells of the cut, under its hash; what the tool had read or run is read in its call.
+//! The operation that cut an entry records the cut, covered by its hash. The file or command is read from the tool's call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// The number of records looked at together.
+/// How many records are read together.
 const BATCH: usize = 4096;
 
-/// Returns every entry that was replaced, and the parts that the agent left out by itself.
+/// Returns every replaced entry, and what the agent itself omitted.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     let all = archive.store().origins(session.key, EntryNumber::ALL)?;
     let undone = archive.store().state(session.key)?.undone();
@@ -57,7 +57,7 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         let above = first.minus(CALL_WITHIN as u64)..first;
         let above: Vec<EntryNumber> = EntryNumber::each(above).collect();
         let call = cut.texts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
-        // The rest is told even where the call is damaged.
+        // A damaged call must not hide the rest.
         let called =
             view.as_ref().and_then(|v| tools::call(v, session.format, &above, call).ok()?);
         let (entry, origin) = (ids.get(&origin.entry), ids.get(&origin.origin));
@@ -92,7 +92,7 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     Ok(Audit { replaced, earlier, damaged: damages.met(archive.store(), session)? })
 }
 
-/// Returns the omissions that an agent's records tell; records that stand for others say nothing new.
+/// Returns the omissions that an agent's records report. Records that replace others report nothing new.
 fn earlier(
     archive: &Archive,
     session: &Session,
@@ -104,7 +104,7 @@ fn earlier(
         return Ok(Vec::new());
     }
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
-    // What undertext compacted itself its operations tell; what it said again was told before.
+    // Compactions by undertext are in its operations, and contexts that it repeated were reported before.
     let own = own(archive, session)?;
     let mut found = Vec::new();
     for batch in EntryNumber::batches(all, BATCH) {

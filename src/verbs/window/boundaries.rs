@@ -1,11 +1,11 @@
-//! Boundaries: each compaction of a session, and what its summary no longer names of the messages that it represents.
+//! Boundaries: each compaction of a session, and what its summary no longer mentions of the messages that it replaces.
 //!
-//! Those by undertext are told by their operations. Those by the agent itself are checked as they are read: the context in front
-//! of a boundary is compared with the words behind it, and nothing of it is kept.
+//! Compactions by undertext are read from its operations. Those by the agent are checked on the fly: the context before a
+//! boundary is compared with the messages after it, and no result is stored.
 //!
 //! ```text
-//! in one file      u1 a1 u2 a2 | boundary summary (kept) u3     the path up to the boundary is what the summary represents
-//! in two files     u1 a1 u2 a2     boundary (kept) u3           the state that was set aside is
+//! in one file      u1 a1 u2 a2 | boundary summary (kept) u3     the summary replaces the path up to the boundary
+//! in two files     u1 a1 u2 a2     boundary (kept) u3           it replaces the state that was set aside
 //! ```
 
 use std::{
@@ -34,11 +34,10 @@ use crate::{
     wire::{Departure, Graph, How},
 };
 
-/// How far behind its boundary a summary is at most.
+/// A summary is within this many entries of its boundary.
 const SUMMARY_WITHIN: usize = 8;
 
-/// Returns each compaction of a session: those by its agent on the way to where the current branch is, then those by
-/// undertext.
+/// Returns the compactions of a session: those by its agent on the current path, then those by undertext.
 pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
     let undone = archive.store().state(session.key)?.undone();
     let operations = own(archive, session)?;
@@ -66,7 +65,7 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
         else {
             continue;
         };
-        // The state before is a branch, or goes on in the same file.
+        // The state from before is a branch, or an earlier part of the same file.
         let before = left.and_then(|left| branches.get(&*left.to_text())?.head);
         let entry = archive.store().landmark(session.key, Landmark::Boundary, added)?;
         let turns = turns_of(archive.store(), session, before.or(entry).as_slice())?;
@@ -95,7 +94,7 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
     Ok(boundaries)
 }
 
-/// Returns the compactions by the agent itself.
+/// Returns the compactions by the agent.
 fn by_agent(
     archive: &Archive,
     session: &Session,
@@ -123,13 +122,13 @@ fn by_agent(
     }
     if let Some(view) = lines::view(archive.store(), session, None)? {
         let path = view.path(usize::MAX)?.entries;
-        // A boundary that begins a file was found with the file before it.
+        // A boundary at the beginning of a file was already found together with the file before it.
         let known: BTreeSet<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
         for at in boundaries(&view, &path, is_theirs)? {
             if path.get(at).is_none_or(|entry| known.contains(entry)) {
                 continue;
             }
-            // What a later compaction keeps still is where it was said.
+            // An entry that a later compaction keeps is still found at its original place.
             let before = match at.checked_sub(1).and_then(|last| path.get(last)) {
                 Some(&last) => {
                     let end = path.get(at).map_or(Ok(None), |entry| view.place(*entry))?;
@@ -152,7 +151,7 @@ fn by_agent(
     Ok(found.into_iter().map(named).collect())
 }
 
-/// Returns the places on a path of the boundaries that the agent made.
+/// Returns the indexes of the agent's boundaries on a path.
 fn boundaries(
     view: &View<'_>,
     path: &[EntryNumber],
@@ -177,8 +176,8 @@ fn context(
     items(session, view, &sent.entries, &sent.edits, &StandIns::default(), None)
 }
 
-/// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
-/// cleared something, there is no summary.
+/// Checks the summary after the boundary `path[at]` against the context before it. Returns nothing without a summary, as when the
+/// agent only cleared the context.
 fn checked<'a>(
     session: &'a Session,
     before: &[Item],
@@ -217,7 +216,7 @@ fn checked<'a>(
         }
     }
     let gone = gone(before, &after, &above);
-    // It represents the summaries before it too.
+    // A summary also replaces the summaries before it.
     let earlier: Vec<Cow<'_, Message>> =
         before.iter().filter(|item| item.is_summary()).map(Item::message).collect();
     let earlier = earlier.iter().map(|message| (message, false));
@@ -229,7 +228,7 @@ fn checked<'a>(
     let summary: Vec<String> =
         said.iter().filter(|item| item.is_summary()).map(|item| item.message().text()).collect();
     let summary = summary.concat();
-    // A summary that only the provider can read is not checked.
+    // An encrypted summary cannot be checked.
     let losses = match summary.trim() {
         "" => Vec::new(),
         summary => Check::of(summary, &pieces.iter().collect::<Vec<_>>()).losses(),
@@ -255,12 +254,12 @@ fn checked<'a>(
     Ok(Some((entry, boundary)))
 }
 
-/// Returns whether an item is one that a compaction keeps or summarises.
+/// Returns true for items that a compaction keeps or summarises.
 fn is_said(item: &Item) -> bool {
     !item.is_summary() && item.role() != Role::System
 }
 
-/// Returns the session as it was when it ended at a place, seen from an entry.
+/// Returns a view of the session as if it ended at `end`, with `head` as its head.
 fn until<'a>(
     view: &View<'a>,
     session: &'a Session,
@@ -273,8 +272,7 @@ fn until<'a>(
     View::new(view.store(), session, position, Some(&view.kept)).gathering(view.damages())
 }
 
-/// Returns the last of the entries behind a summary that say again what stood at the end of the context before it, where an
-/// agent begins a new file.
+/// Returns the last entry after a summary that repeats the end of the context before it, in an agent that begins a new file.
 fn said_again(
     session: &Session,
     before: &[Item],
@@ -300,8 +298,8 @@ fn said_again(
     Ok(n.and_then(|n| again.get(n - 1)).map(|(entry, _)| *entry))
 }
 
-/// Returns the messages of a context that are not in the one after it, of which these entries are above the boundary; one that
-/// is said again behind it represents one that says the same, the last one first.
+/// Returns the messages of a context that are missing after a compaction. `above` has the entries before the boundary that
+/// remain. A message repeated after the boundary cancels one equal message, the last one first.
 fn gone<'i>(
     before: &'i [Item],
     after: &[Item],

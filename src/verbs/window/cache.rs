@@ -1,6 +1,6 @@
-//! Caches: how much of a conversation its provider may still have cached that a cut would make it read again.
+//! Caches: how much of a conversation its provider may still have cached and a cut would make it read again.
 //!
-//! A provider's cache ends at the first change of a request, and each use keeps it for a while.
+//! A provider's cache covers a request up to its first change, and each use extends its lifetime.
 
 use crate::{
     archive::Archive,
@@ -19,19 +19,19 @@ use crate::{
     },
 };
 
-/// How long a provider keeps what it cached unless the answer says so, in seconds: Anthropic's five minutes, and about the
-/// least of others.
+/// How long a provider caches unless the answer says otherwise, in seconds: five minutes at Anthropic, and about the minimum
+/// elsewhere.
 const KEPT: u64 = 300;
 
-/// Returns how much of the cached part of a session comes after the first result that is cut, if the provider may still
-/// have it; which one that is, is asked only then.
+/// Returns how much of the cached part of a session comes after the first result that is cut, if the provider may still have it.
+/// `cut` finds that result and is called only then.
 pub fn cached(
     archive: &Archive,
     session: &Session,
     asked: &Asked,
     cut: impl FnOnce() -> Result<Option<EntryId>, OpsError>,
 ) -> Result<Option<Cached>, OpsError> {
-    // How much fits plays no part.
+    // The size of the window does not matter here.
     let asked = &Asked { window: Some(u64::MAX), ..asked.clone() };
     let Some((held, until)) = warm(archive, session, asked)? else { return Ok(None) };
     let Some(first) = cut()? else { return Ok(None) };
@@ -46,7 +46,7 @@ pub fn cached(
     Ok((tokens > 0).then_some(Cached { tokens, until }))
 }
 
-/// Returns how many tokens of a session its newest answer reports as cached, and until when they are.
+/// Returns how many tokens the newest answer reports as cached, and until when.
 fn warm(
     archive: &Archive,
     session: &Session,

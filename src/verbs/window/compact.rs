@@ -1,14 +1,14 @@
-//! Compaction: a summary takes the place of the conversation, some messages stay, and nothing is lost.
+//! Compaction: a summary replaces the conversation, some messages are kept, and nothing is lost.
 //!
 //! ```text
-//! look     catch up, read the context, plan; nothing is locked while a model writes
-//! write    lock, take in new records, say boundary and summary in the agent's own format
-//! check    a resume is simulated: it must read the summary, the kept messages, and nothing else
+//! look     catch up, read the context, plan; no lock is held while a model writes
+//! write    lock, include new records, write boundary and summary in the agent's own format
+//! check    simulate a resume: it must read the summary, the kept messages, and nothing else
 //! commit   one operation
 //! ```
 //!
-//! Invariant: a file that an agent would not resume as intended is not written.
-//! Invariant: a compaction that fails, or takes too long, has changed nothing.
+//! Invariant: no file is written that an agent would not resume as intended.
+//! Invariant: a compaction that fails or times out changes nothing.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -55,24 +55,24 @@ use crate::{
     },
 };
 
-/// The messages of a context in the order of a plan, the session's own system prompt first.
+/// The messages of a context in the order of a plan, with the session's own system prompt first.
 struct Found {
     material: Material,
     /// The messages, by place.
     heard: Vec<Heard>,
     /// Their places, in the order of the pieces.
     order: Vec<usize>,
-    /// Where each of them was said, by place.
+    /// The origin of each message, by place.
     said: Vec<Said>,
-    /// How many tokens there are.
+    /// The size of the context.
     measured: Measured,
-    /// The line from counts to those.
+    /// The scale from counted to reported tokens.
     scale: Scale,
-    /// Whether nothing came since the newest compaction.
+    /// Whether nothing was added since the newest compaction.
     is_fresh: bool,
 }
 
-/// A message of a context, and what a plan sees of it.
+/// A message of a context, with what a plan needs to know of it.
 struct Heard {
     message: Message,
     tokens: u64,
@@ -118,7 +118,7 @@ impl Found {
         pieces.collect()
     }
 
-    /// Returns the messages of the pieces at these places.
+    /// Returns the origins of these pieces.
     fn said(&self, places: &[usize]) -> Vec<Said> {
         let items = places.iter().filter_map(|at| self.order.get(*at));
         items.filter_map(|at| self.said.get(*at).copied()).collect()
@@ -137,7 +137,7 @@ impl Found {
         Wish { keep: wanted.keep, again: wanted.again, ..usual }
     }
 
-    /// Returns the task without a model, which is the whole of a trial.
+    /// Returns the task without settings for a model, which is all that a dry run needs.
     fn task<'a>(
         &self,
         session: &'a Session,
@@ -162,7 +162,7 @@ impl Found {
         }
     }
 
-    /// Returns a compaction that was made, if it gains anything as the session's agent says it.
+    /// Returns a compaction if it makes the context smaller in the form in which the session's agent sends it.
     fn gaining(
         &self,
         made: Result<compact::Compaction, CompactError>,
@@ -173,7 +173,7 @@ impl Found {
         match made {
             Err(CompactError::Summary(SummaryError::Flawed { .. })) if by_extract => no_gain(),
             Ok(made) => {
-                // The agent's own words about a summary may be longer than a short conversation.
+                // The agent's own text around a summary may be longer than a short conversation.
                 let opening = self.count(session.format.traits().summary_opening);
                 let is_less = made.post_tokens.saturating_add(opening) < made.pre_tokens;
                 if is_less { Ok(made) } else { no_gain() }
@@ -190,7 +190,7 @@ impl Found {
     }
 }
 
-/// Returns whether the session's newest operation is a compaction, but for truncations since, by which nothing was said.
+/// Returns true if the newest operation is a compaction, ignoring truncations since, which add no messages.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     for n in archive.store().state(session.key)?.next_operation().earlier().rev() {
         match archive.store().operations(session.key, n.alone())?.pop().map(|by| by.command) {
@@ -224,8 +224,8 @@ fn nearness(
     Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
 }
 
-/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked. A window that is too
-/// small is refused, as a compaction refuses it.
+/// Returns the effect of a compaction by the extract. Writes nothing and asks no model. A window that is too small is refused, as
+/// in a real compaction.
 pub fn plan_compaction(
     archive: &Archive,
     session: &Session,
@@ -243,7 +243,7 @@ pub fn plan_compaction(
         let made = compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ());
         match found.gaining(made, session, true) {
             Ok(made) => losses = made.losses,
-            // A model may well say it in fewer words.
+            // A model may write a shorter summary.
             Err(CompactError::Nothing(why)) if wanted.by.is_none() => parts = Err(why),
             Err(_) => {}
         }
@@ -251,8 +251,8 @@ pub fn plan_compaction(
     Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
 }
 
-/// Refuses, in a preview, what a compaction would refuse: it is tried with the extract, because what refuses one summary refuses
-/// any other.
+/// In a preview, refuses whatever a compaction would refuse. It tries the extract, because the reasons do not depend on the
+/// summary.
 pub fn try_compaction(
     archive: &mut Archive,
     session: &Session,
@@ -263,15 +263,15 @@ pub fn try_compaction(
     compact(archive, session, workspace, &tried, &mut |_| ()).map(drop)
 }
 
-/// Catches up, and refuses a session whose conversation a summary cannot replace, or whose file may not be written, before a model
-/// is asked.
+/// Catches up. Refuses a session whose conversation a summary cannot replace, or whose file may not be written, before a model is
+/// asked.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
     let ((), done) = change::execute(archive, session, |before| {
         before.refuse_without_past()?;
         if let Some(live) = before.attached() {
             before.refuse_to_write(&live.path)?;
             let target = before.writable_file(&live)?;
-            // Only the format tells then whether it is appended to, or gets a successor.
+            // Only the format decides later whether the file is appended to or gets a successor.
             let either =
                 target.may_append().or_else(|error| target.may_have_successor().map_err(|_| error));
             either.map_err(SyncError::at(target.path()))?;
@@ -281,7 +281,7 @@ fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError
     Ok(done.notices)
 }
 
-/// Compacts a session whose context is due to be compacted; any other is left as it is.
+/// Compacts a session if its context is due; otherwise changes nothing.
 pub fn compact_if_due(
     archive: &mut Archive,
     session: &Session,
@@ -289,7 +289,7 @@ pub fn compact_if_due(
     wanted: &Compacting<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compacted, OpsError> {
-    // What the live file holds beyond the store counts too.
+    // Records in the live file that are not in the store yet count too.
     let mut notices = change::settle(archive, session)?;
     let Nearness { tokens, window, is_due, .. } = nearness(archive, session, wanted)?;
     if is_due {
@@ -308,7 +308,7 @@ pub fn compact_if_due(
     })
 }
 
-/// Compacts a session: a summary takes the place of its context, but for the kept messages.
+/// Compacts a session: a summary replaces its context except the kept messages.
 pub fn compact(
     archive: &mut Archive,
     session: &Session,
@@ -357,7 +357,7 @@ pub fn compact(
     let mut told = |event: &Event| {
         events.push(event.clone());
         match event {
-            // How large the context is then is known when it is written.
+            // The final size is known only after the write.
             Event::CompactionEnd { .. } => end = Some(event.clone()),
             _ => emit(event),
         }
@@ -410,19 +410,19 @@ pub fn compact(
     Ok(compacted)
 }
 
-/// A compaction that has its summary.
+/// A compaction with its summary, ready to be written.
 struct Writing<'a> {
     workspace: &'a Workspace,
     found: &'a Found,
     system: Vec<Said>,
     kept: Vec<Said>,
     cause: Cause,
-    /// Where the session was when the context was read.
+    /// The newest operation when the context was read.
     hash: Option<crate::model::OperationId>,
 }
 
 impl Writing<'_> {
-    /// Writes a compaction that was made, and completes its account.
+    /// Writes the compaction and completes its report.
     fn write(
         mut self,
         archive: &mut Archive,
@@ -438,12 +438,12 @@ impl Writing<'_> {
         compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
         compacted.written = read.and_then(|read| read.written);
         compacted.operation = done.operation;
-        // What is in the way of the agent was told before.
+        // Notices that were already reported are not repeated.
         Notice::add(done.notices, &mut compacted.notices);
         Ok(())
     }
 
-    /// Returns the change that a compaction wants, and the branch that keeps the old state if it begins a new file.
+    /// Plans a compaction, and names the branch that keeps the old state if it begins a new file.
     fn plan(
         &mut self,
         before: &Standing<'_>,
@@ -520,8 +520,8 @@ impl Writing<'_> {
         Ok((left, Some(Plan { command, steps, goal })))
     }
 
-    /// Adds the entries that came while the summary was written to those that are kept. A result whose call the summary
-    /// represents would be one of no call, and the summary says of the call that nobody answered it.
+    /// Keeps the entries that were added while the summary was written. Refuses a result whose call was summarised: it would have
+    /// no call, and the summary says that the call was not answered.
     fn take_in(
         &mut self,
         before: &Standing<'_>,
@@ -546,7 +546,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns whether blocks that came answer a call that the summary represents; some models give several calls one id.
+    /// Returns true if new blocks answer a summarised call. Some models give several calls one id.
     fn answers_what_goes(&self, came: &[Block]) -> bool {
         let calls = |blocks: &[Block], answered: &str| {
             blocks.iter().any(|block| matches!(block, Block::Call { id, .. } if id == answered))
@@ -559,8 +559,8 @@ impl Writing<'_> {
         })
     }
 
-    /// Returns the messages that must be read next to the summary; not those of the system, where the summary's record says
-    /// them again.
+    /// Returns the messages that a resume must read next to the summary, without system messages if the summary's record repeats
+    /// them.
     fn stays(
         &self,
         view: &dyn Graph,

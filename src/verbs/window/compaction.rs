@@ -1,4 +1,4 @@
-//! How a session is compacted: the request, its plan and its result.
+//! The options of a compaction, its hooks, and when it is due.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -19,48 +19,48 @@ use crate::{
     verbs::{Asked, Context, OpsError},
 };
 
-/// A function of the caller's that is told before or after, and may fail.
+/// A function of the caller that runs before or after a compaction and may fail.
 pub type Hook<'a> = &'a dyn Fn(&Value) -> Result<(), String>;
 
 /// How a session is compacted.
 #[derive(Clone, Copy)]
 pub struct Compacting<'a> {
-    /// How its context is asked for.
+    /// How to prepare its context.
     pub asked: &'a Asked,
     /// When it is due.
     pub rule: Rule,
-    /// Who asks.
+    /// Who asked for it.
     pub cause: Cause,
-    /// The messages that are kept.
+    /// Which messages are kept.
     pub keep: Keep,
-    /// Whether to compact though nothing came since the last time: the provider said that it does not fit.
+    /// Whether to compact even if nothing was added since the last time: the provider said that the context does not fit.
     pub again: bool,
-    /// The subject on which the user wants the summary to dwell.
+    /// What the user wants the summary to focus on.
     pub focus: Option<&'a str>,
-    /// Which files a summariser is shown of those that the session names; by default none.
+    /// Which of the files named in the session a summariser may read; none by default.
     pub visible: Visible<'a>,
-    /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
+    /// Whether a failing model is an error. Otherwise statistics and the last requests replace the summary.
     pub strict: bool,
-    /// How many tokens fit by the provider's own word, which is better than what is known of the model.
+    /// The window that the provider reported, which takes precedence over what is known of the model.
     pub named: Option<u64>,
-    /// The tokens of a request in addition to the messages, such as the definitions of tools.
+    /// The tokens of a request apart from its messages, such as tool definitions.
     pub beside: u64,
-    /// The writer of the summary; left out, the extract that needs no model.
+    /// The writer of the summary. Without one, the extract is used, which needs no model.
     pub by: Option<&'a dyn Summarizer>,
     /// How long it may take.
     pub limit: Duration,
     /// The clock.
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// Is told before anything is done, and stops it by failing.
+    /// Runs before anything is done; its error stops the compaction.
     pub before: Option<Hook<'a>>,
-    /// Is told after all is done.
+    /// Runs after everything is done.
     pub after: Option<Hook<'a>>,
-    /// Events before it that are kept with its operation; it is empty then.
+    /// Earlier events to store with its operation; drained by the compaction.
     pub log: Option<&'a RefCell<Vec<Event>>>,
 }
 
 impl<'a> Compacting<'a> {
-    /// Returns the usual way: by the extract, a fifth is kept, because a person asks.
+    /// Returns the defaults: asked for by a person, by the extract, keeping a fifth.
     pub fn of(asked: &'a Asked, clock: &'a dyn Fn() -> Timestamp) -> Self {
         Self {
             asked,
@@ -84,18 +84,18 @@ impl<'a> Compacting<'a> {
 }
 
 impl Compacting<'_> {
-    /// Returns how many tokens a context has.
+    /// Returns the size of a context in tokens.
     pub fn tokens(&self, context: &Context) -> u64 {
         self.all(context.measured)
     }
 
-    /// Returns a size with the tokens in addition to the messages, which only an estimate of these leaves out.
+    /// Adds the tokens apart from the messages to a size, unless it was reported and includes them.
     pub(crate) fn all(&self, measured: Measured) -> u64 {
         let beside = if measured.word == Word::Estimate { self.beside } else { 0 };
         measured.tokens.saturating_add(beside)
     }
 
-    /// Tells the user's command what is about to be compacted, which it may refuse.
+    /// Runs the hook before a compaction, which may refuse it.
     pub(crate) fn tell_before(
         &self,
         session: &Session,
@@ -111,7 +111,7 @@ impl Compacting<'_> {
         before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })
     }
 
-    /// Tells the caller's hook of a compaction that was made.
+    /// Runs the hook after a compaction.
     pub(crate) fn tell_after(
         &self,
         session: &Session,
@@ -138,12 +138,12 @@ impl Compacting<'_> {
     }
 }
 
-/// When a context is to be compacted, whatever its window.
+/// When a context is due for compaction, in any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// At how many per cent of the window.
+    /// The percentage of the window.
     pub percent: u64,
-    /// The reserve for an answer; never more than a quarter of the window counts.
+    /// The tokens reserved for an answer; at most a quarter of the window counts.
     pub reserve: u64,
 }
 
@@ -155,7 +155,7 @@ impl Default for Rule {
 }
 
 impl Rule {
-    /// Returns how near a context of this many tokens is.
+    /// Returns how near a context of this size is.
     pub fn near(self, window: u64, tokens: u64) -> Nearness {
         Trigger { window, percent: self.percent, reserve: self.reserve }.near(tokens)
     }

@@ -1,5 +1,5 @@
-//! Compactions: those that undertext made itself are distinguished from those of an agent, and from the records by which it said a
-//! whole context again, as a truncation does: nothing is summarised by these.
+//! Tells apart the boundaries of a session: compactions by undertext, compactions by an agent, and records with which undertext
+//! repeated a whole context, as a truncation does, without summarising anything.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -12,7 +12,7 @@ use crate::{
     verbs::OpsError,
 };
 
-/// Returns the operations by which undertext compacted a session, or went elsewhere in it, in order.
+/// Returns the operations with which undertext compacted or moved a session, in order.
 pub(crate) fn own(archive: &Archive, session: &Session) -> Result<Vec<Operation>, OpsError> {
     let mut operations = archive.store().operations(session.key, OperationNumber::ALL)?;
     let is_own =
@@ -21,14 +21,14 @@ pub(crate) fn own(archive: &Archive, session: &Session) -> Result<Vec<Operation>
     Ok(operations)
 }
 
-/// Returns the one of these operations, which are in order, that added an entry.
+/// Returns the operation that added an entry. The operations must be in order.
 pub(crate) fn of(operations: &[Operation], entry: EntryNumber) -> Option<&Operation> {
     let behind = operations.partition_point(|operation| operation.first <= entry);
     let last = behind.checked_sub(1).and_then(|last| operations.get(last));
     last.filter(|operation| operation.added().contains(&entry))
 }
 
-/// Returns whether an agent made a boundary, given the session's own operations: also one that undertext has said again since.
+/// Returns true if an agent made a boundary, even if undertext has repeated it since. `own` has the session's operations.
 pub(crate) fn is_agents(
     archive: &Archive,
     session: &Session,
@@ -57,14 +57,14 @@ pub(crate) fn is_agents(
     Ok(false)
 }
 
-/// Returns the boundaries from an entry on by which undertext only said a whole context again.
+/// Returns the boundaries from an entry on with which undertext only repeated a context.
 pub(crate) fn said_again(
     store: &dyn Store,
     session: &Session,
     first: EntryNumber,
 ) -> Result<BTreeSet<EntryNumber>, StoreError> {
     let mut again = BTreeSet::new();
-    // Where a file can be set aside, the state is written in its place.
+    // Formats whose files can be set aside never need such records.
     if session.format.traits().is_rotatable {
         return Ok(again);
     }
@@ -77,7 +77,7 @@ pub(crate) fn said_again(
     Ok(again)
 }
 
-/// Returns whether undertext only said a whole context again by a boundary.
+/// Returns true if a boundary is a context that undertext only repeated.
 pub(crate) fn is_said_again(
     store: &dyn Store,
     session: &Session,
@@ -90,7 +90,7 @@ pub(crate) fn is_said_again(
     Ok(added_by(store, session, &state, boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
 }
 
-/// Returns the boundaries among these entries, the newest first.
+/// Returns the boundaries among these entries, newest first.
 pub(crate) fn boundaries<'s>(
     store: &'s dyn Store,
     session: &'s Session,
@@ -98,7 +98,7 @@ pub(crate) fn boundaries<'s>(
 ) -> impl Iterator<Item = Result<EntryNumber, StoreError>> + 's {
     std::iter::from_fn(move || {
         let found = store.landmark(session.key, Landmark::Boundary, among.clone()).transpose()?;
-        // An error ends them.
+        // After an error the range is empty.
         among.end = *found.as_ref().unwrap_or(&among.start);
         Some(found)
     })

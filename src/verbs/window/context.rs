@@ -1,4 +1,4 @@
-//! The request that a model is sent of a session, made of its messages.
+//! The request that a model would receive for a session.
 
 use crate::{
     archive::Archive,
@@ -16,21 +16,21 @@ use crate::{
     },
 };
 
-/// Returns how full the window is where the current branch is.
+/// Returns how full the window is at the current head.
 ///
-/// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
-/// counted once the window is full. More of them are read only until one of the two is true.
+/// Reads the newest entries first: an answer reports the size of its request, and without a report, counting can stop once the
+/// window is full. Reads more entries only until one of the two happens.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
     fullness_at(archive, session, None, asked, NEWEST..usize::MAX)
 }
 
-/// Returns the model that answered last, if one of the newest entries names it.
+/// Returns the model of the last answer, if one of the newest entries names it.
 pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
     fullness_at(archive, session, None, asked, FEW..NEWEST).ok()?.model
 }
 
-/// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
-/// models reported only one of the two.
+/// Returns how full the window was before a change of place, and how full it is now. Returns nothing if that needs more than the
+/// newest entries, or if models reported only one of the two.
 pub fn tokens(
     archive: &Archive,
     session: &Session,
@@ -53,9 +53,10 @@ pub fn tokens(
     })
 }
 
-/// Returns the request that a model would be sent at a target, or where the current branch is.
+/// Returns the request for a target, by default the current head.
 ///
-/// A window that the user gave is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
+/// A window that the user set is checked first: if it is too small, nothing else is read. Damaged entries are skipped and
+/// reported.
 pub fn context(
     archive: &Archive,
     session: &Session,
@@ -66,8 +67,7 @@ pub fn context(
     prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
 }
 
-/// Returns the request that a model is sent where the current branch is; a damaged entry is an error, and so is a
-/// window that is too small, whoever gave it.
+/// Returns the request for the current head. A damaged entry is an error, and so is a window that is too small, whoever set it.
 pub(crate) fn whole_context(
     archive: &Archive,
     session: &Session,
@@ -78,8 +78,7 @@ pub(crate) fn whole_context(
     Ok(context)
 }
 
-/// Returns the same before a model is asked for the first time: a window that is too small is told as what nothing
-/// recovers from.
+/// Like [`whole_context`], before the first request to a model: a window that is too small is reported as unrecoverable.
 pub(crate) fn sendable_context(
     archive: &Archive,
     session: &Session,
@@ -94,14 +93,14 @@ pub(crate) fn sendable_context(
     }
 }
 
-/// Returns the window in which a session is, where its current branch is, however small it is.
+/// Returns the window of a session at its current head, however small.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
     let tip = archive.store().state(session.key)?;
     let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
     sight::window(archive, session, view.as_ref(), asked)
 }
 
-/// Returns whether an entry is on the way to the head of a context.
+/// Returns true if an entry is on the path to the head of a context.
 fn is_on_way(
     archive: &Archive,
     session: &Session,

@@ -1,7 +1,6 @@
-//! Counts of tokens, kept by the line, so that a line is counted once, whichever session it is in.
+//! Token counts, cached by line: a line is counted once, whichever session it is in.
 //!
-//! Counts made for the first time are returned to the caller, who has [`keep_counts`] put them into the store: it is a
-//! cache and no fact.
+//! New counts are returned to the caller, who passes them to [`keep_counts`]. They are a cache, not facts.
 
 use crate::{
     archive::Archive,
@@ -14,8 +13,8 @@ use crate::{
     verbs::{OpsError, window::measure::kept},
 };
 
-/// Returns the exact tokens of the messages of every entry that the agent would send, each line counted once ever: kept
-/// counts are read, and only lines that have no count are counted.
+/// Returns the exact token counts of all messages that the agent would send, by entry. Only lines without a cached count are
+/// counted.
 pub fn counts(
     archive: &Archive,
     session: &Session,
@@ -42,7 +41,7 @@ pub fn counts(
     Ok(sent.into_iter().filter_map(|entry| Some((entry, known.remove(&entry)?))).collect())
 }
 
-/// Keeps the counts made for the first time, so that these lines are not counted again.
+/// Caches new counts, so that these lines are not counted again.
 pub fn keep_counts(
     archive: &mut Archive,
     session: &Session,

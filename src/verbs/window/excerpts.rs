@@ -1,6 +1,6 @@
-//! Excerpts: the files that a summariser is shown, read from the disk.
+//! Excerpts: the files that a summariser may read, from disk.
 //!
-//! Invariant: the place where a file really is decides whether it may be shown.
+//! Invariant: no file is shown because of its name alone; its resolved path decides.
 
 use std::{
     fs,
@@ -19,11 +19,11 @@ use crate::{
     wire,
 };
 
-/// The most that is read of a file.
+/// How many bytes of a file are read at most.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads the files that a conversation is about and that may be shown. Links are resolved first, and a file that has
-/// another name, which may lie among secrets, is not read.
+/// Reads the files that a conversation is about, if they may be shown. Links are resolved first, and a file with several hard
+/// links is not read, because another name of it may be among secrets.
 pub(crate) fn excerpts(
     pieces: &[Piece<'_>],
     session: Option<&str>,
@@ -33,7 +33,7 @@ pub(crate) fn excerpts(
     let folder = visible.folder.and_then(real);
     let hidden: Vec<PathBuf> = visible.hidden.iter().filter_map(|path| real(path)).collect();
     let bounds = Visible { folder: folder.as_deref(), hidden: &hidden, ..visible };
-    // A missing folder bounds nothing and is not a place to work in.
+    // A folder that no longer exists limits nothing, so nothing is shown.
     let at = match session.map(|session| real(Path::new(session))) {
         Some(None) => return Vec::new(),
         at => at.flatten(),

@@ -1,5 +1,5 @@
-//! Measuring a session: what a model sees of it is counted, and the newest answer's report, what changed since, and the line to what
-//! models report tell its size.
+//! Measuring a session: counts what a model sees of it, and combines that with the sizes that answers report, what changed since,
+//! and the scale between the two.
 
 use std::{
     cell::LazyCell,
@@ -24,15 +24,14 @@ use crate::{
     wire::{Edit, Graph, Telling, Told},
 };
 
-/// The number of the newest entries of a path by whose size a report is believed or not.
+/// A report is believed or not depending on the size of this many newest entries of a path.
 pub(crate) const NEWEST: usize = 64;
-/// A system prompt or a list of tools makes a record at least so long.
+/// A record with a system prompt or a list of tools has at least this many bytes.
 const SHORTEST: u64 = 1_000;
 
-/// Returns the messages of the last `limit` entries that led to a position, or to where the current branch is.
+/// Returns the messages of the last `limit` entries up to a position, by default the current head.
 ///
-/// A window that is too small is refused if the user gave it; one that was found with the session hinders nobody from
-/// reading it.
+/// A window that is too small is refused if the user set it. One that was found in the session does not prevent reading it.
 pub(crate) fn material(
     archive: &Archive,
     session: &Session,
@@ -41,7 +40,7 @@ pub(crate) fn material(
     limit: usize,
     damages: &Damages,
 ) -> Result<Material, OpsError> {
-    // A window that was asked for decides alone, before anything is read.
+    // A window that was asked for is checked before anything is read.
     let early = asked.resolve(&Told::default(), None, None);
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
@@ -73,12 +72,12 @@ pub(crate) fn guard(window: &Window) -> Result<(), OpsError> {
     }
 }
 
-/// Returns how many tokens an answer and its request take, if its figures can be true.
+/// Returns the tokens of an answer and its request, if the figures are plausible.
 pub(crate) fn total(usage: &Usage) -> Option<u64> {
     Some(usage.total()).filter(|total| is_believable(*total))
 }
 
-/// Returns the usage that an item reports of the context that it is in.
+/// Returns the usage that an item reports for the context that it is in.
 fn report(item: &Item) -> Option<(Usage, u64)> {
     if !item.has_usage() || item.origin == Origin::Kept {
         return None;
@@ -87,7 +86,7 @@ fn report(item: &Item) -> Option<(Usage, u64)> {
     Some((usage, total(&usage)?))
 }
 
-/// Returns how many of the items are no results at their end: an answer comes before the results of its calls.
+/// Returns the number of items before the results at the end: an answer comes before the results of its calls.
 fn without_results(items: &[Item]) -> usize {
     let results = items.iter().rev().take_while(|item| item.role() == Role::Tool);
     items.len() - results.count()
@@ -124,7 +123,7 @@ pub(crate) fn newest(
     let Some(mut answer) = answer else { return Ok(None) };
     let is_before = |(entry, edit): &(EntryNumber, Edit)| match edit {
         Edit::Content(edit) => *edit < answer.entry,
-        // What was said between the history and the rollback no longer exists.
+        // The turns between the answer and the rollback no longer exist.
         Edit::Turns(_) => *entry < answer.entry,
         Edit::Later => true,
     };
@@ -133,7 +132,7 @@ pub(crate) fn newest(
     Ok(Some(answer))
 }
 
-/// Returns the last answer before the newest boundary of a path, behind which there may be some that it kept.
+/// Returns the last answer before the newest boundary of a path. Answers after the boundary may be kept copies.
 fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, OpsError> {
     let mut left = NEWEST;
     let mut end = found.path.len();
@@ -165,7 +164,7 @@ fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, Ops
     Ok(None)
 }
 
-/// Returns whether a compaction or a cut came behind an answer and changed what it spoke of.
+/// Returns true if a compaction or a cut after an answer changed the context that it reported on.
 fn is_changed_since(
     archive: &Archive,
     session: &Session,
@@ -183,7 +182,7 @@ fn is_changed_since(
     while let Some(boundary) =
         archive.store().landmark(session.key, Landmark::Boundary, answer.next()..end)?
     {
-        // After a revert, a boundary in the file may not be on the path.
+        // After a revert, a boundary in the file may be off the path.
         let is_on_path = || !found.is_whole || path.contains(boundary);
         if view.place(boundary)? > stands && is_on_path() {
             return Ok(true);
@@ -198,7 +197,7 @@ fn is_changed_since(
     Ok(false)
 }
 
-/// Measures a session by its newest answer; the line to what models report is drawn only if the path is whole.
+/// Measures a session by its newest answer. The scale to reported sizes is computed only if the path is complete.
 pub(crate) fn measure(
     archive: &Archive,
     session: &Session,
@@ -249,7 +248,7 @@ pub(crate) fn measure(
     Ok(measure)
 }
 
-/// Returns the first and the newest figure that answers reported of their contexts, given the items up to the newest one.
+/// Returns the first and the newest size that answers reported, given the items up to the newest answer.
 fn figures(items: &[Item], answer: &Answer, beside: u64, stand_ins: &StandIns) -> [Figure; 2] {
     let mut estimated = beside;
     let mut first = None;
@@ -266,7 +265,7 @@ fn figures(items: &[Item], answer: &Answer, beside: u64, stand_ins: &StandIns) -
     [first.unwrap_or(newest), newest]
 }
 
-/// Returns how many tokens the system prompt and the tools take that records of a path hold, where they are no messages.
+/// Counts the system prompt and the tools in records of a path that are not messages.
 fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u64, OpsError> {
     let mut openings = Vec::new();
     view.climb(&mut |view| {
@@ -300,7 +299,7 @@ fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u
     Ok(count(system).saturating_add(count(tools)))
 }
 
-/// Counts items, each line once ever, and returns the counts made for the first time.
+/// Counts items with the help of cached counts, and returns the new counts.
 pub(crate) fn count(
     archive: &Archive,
     session: &Session,
@@ -323,7 +322,7 @@ pub(crate) fn count(
             }
         }
     }
-    // What replaces an entry's own content is not in its line.
+    // Edited content comes from another record, so it is not cached under this line.
     let is_new = |item: &Item| item.tokens.is_none() && item.origin != Origin::Edited;
     let is_new: Vec<bool> = items.iter().map(is_new).collect();
     context::count(items, counting);
@@ -340,7 +339,7 @@ pub(crate) fn count(
     Ok(fresh)
 }
 
-/// Returns the counts that are kept of entries.
+/// Returns the cached counts of entries.
 pub(crate) fn kept(
     archive: &Archive,
     session: &Session,

@@ -1,6 +1,6 @@
-//! The origin of an entry (`session::origins`) as it is shown, and the part of it that the entry hides.
+//! Shows the origin of an entry (`session::origins`), and the part of it that the entry hides.
 //!
-//! Invariant: the shown part of a text and the hidden part, put together, are the text.
+//! Invariant: no character of a text is in neither its shown nor its hidden part, or in both.
 
 use crate::{
     archive::Archive,
@@ -13,7 +13,7 @@ use crate::{
     verbs::OpsError,
 };
 
-/// Returns the entry that replaces this one: the one in the current generation, else the newest.
+/// Returns the entry that replaces this one: the one in the current generation, or else the newest.
 fn successor(
     archive: &Archive,
     session: &Session,
@@ -21,7 +21,7 @@ fn successor(
 ) -> Result<Option<EntryNumber>, OpsError> {
     let store = archive.store();
     let mut found = vec![entry];
-    // An entry that replaces another mostly came later, and an origin that was kept aside came right before.
+    // A replacement usually has a higher number; an origin that was stored aside comes directly before it.
     for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
         if found.contains(&origin.origin) {
             found.push(origin.entry);
@@ -35,8 +35,8 @@ fn successor(
     Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
 }
 
-/// Returns the hidden text: of an entry that represents another the part that it does not show, of an origin the part
-/// that its successor does not.
+/// Returns the hidden text: for an entry that replaces another, the part that it does not show; for an origin, the part that its
+/// replacement does not show.
 pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
     let store = archive.store();
     let entry = lines::entry_of(archive.store(), session, target)?.ok_or(SessionError::Start)?;
@@ -53,7 +53,7 @@ pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<H
     Ok(Hidden { entry, origin, texts })
 }
 
-/// Returns the target's first origin, as it is seen on its own; the target itself if it has none.
+/// Returns the first origin of a target, outside of any checkpoint, or the target itself if it has none.
 pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result<Target, OpsError> {
     let Some(entry) = lines::entry_of(archive.store(), session, target)? else {
         return Ok(target.clone());
@@ -64,7 +64,7 @@ pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result
     Ok(original)
 }
 
-/// Pairs the texts of tools' answers in two lines, and returns those of which the second has the beginning.
+/// Pairs the texts of tool results in two lines, and returns the pairs where the second text is a cut version of the first.
 fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
     let texts = |line: &[u8]| -> Vec<(String, usize, String)> {
         let answers = Raw::object(line).map(|record| session.format.answers(record).sent);

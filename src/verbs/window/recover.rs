@@ -1,9 +1,10 @@
-//! Recovery: every attempt to ask a model is made to fit its window, by compactions, and by a truncation where that can help.
+//! Recovery: makes every request to a model fit its window, with compactions, and with a truncation where that helps.
 //!
-//! The ladder is [`crate::context::recover`]; here are its steps over a session. A context that is due is compacted before
-//! it is sent, and one that is larger than the window never leaves: no model has to find that overflow.
+//! [`crate::context::recover`] decides the steps; this file executes them on a session. A context that is due is compacted before
+//! it is sent.
 //!
-//! Invariant: a compaction that took too long has changed nothing, and the context from before is sent then, whole.
+//! Invariant: no context larger than the window is sent, so no model has to report the overflow.
+//! Invariant: a compaction that times out changes nothing; the complete context from before is sent.
 
 use std::cell::RefCell;
 
@@ -32,13 +33,13 @@ use crate::{
     },
 };
 
-/// How many of the largest entries are looked up.
+/// How many of the largest entries are reported.
 const LARGEST: usize = 3;
 
-/// Makes an attempt with the context of a session, and makes it fit where the attempt fails of its size.
+/// Calls `attempt` with the context of a session, and makes the context fit if the attempt fails because of its size.
 ///
-/// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error. An attempt
-/// that was refused before this one represents the first.
+/// An attempt is any function that asks a model. An overflow is recovered from; any other failure is an error. If an attempt was
+/// refused before this call, `refused` replaces the first one.
 pub fn recover<T>(
     archive: &mut Archive,
     session: &Session,
@@ -48,7 +49,7 @@ pub fn recover<T>(
     attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
-    // What the live file holds beyond the store has to fit too.
+    // Records in the live file that are not in the store yet must fit too.
     let notices = change::settle(archive, session)?;
     let first = sendable_context(archive, session, wanted.asked)?;
     let own = RefCell::new(Vec::new());
@@ -77,7 +78,7 @@ pub fn recover<T>(
         retries: Vec::new(),
     };
     let mut told = |event: &Event| {
-        // A compaction keeps its own account.
+        // A compaction stores its own events.
         if matches!(
             event,
             Event::RecoveryStart { .. } | Event::RecoveryStep { .. } | Event::RecoveryEnd { .. }
@@ -87,7 +88,7 @@ pub fn recover<T>(
         emit(event);
     };
     let answer = ladder::recover(&room, &mut surgery, &mut told)?;
-    // By the provider's count, if it told one: by that it was judged.
+    // In the provider's tokens if it reported a count, because the decisions used them.
     let (pre_tokens, post_tokens) = (surgery.scaled(pre_tokens), surgery.scaled(surgery.tokens));
     let Surgery { operations, compactions, window, notices, .. } = surgery;
     Ok(Recovered { answer, operations, compactions, pre_tokens, post_tokens, window, notices })
@@ -103,22 +104,22 @@ struct Surgery<'a, 'w, T> {
     refused: Option<ModelError>,
     attempt: &'a mut dyn FnMut(&Context) -> Result<T, ModelError>,
     window: u64,
-    /// How many tokens the provider counted, and how many were counted here.
+    /// The provider's count of tokens, and ours, for the same context.
     scale: (u64, u64),
     state: State,
-    /// The context from before a compaction that is under way.
+    /// The context from before a running compaction.
     before: Option<Context>,
     operations: Vec<OperationNumber>,
     compactions: Vec<Compacted>,
     notices: Vec<Notice>,
-    /// How many tokens the last context had.
+    /// The size of the last context in tokens.
     tokens: u64,
-    /// Compactions after which the attempt is made again.
+    /// Compactions after which the attempt is repeated.
     retries: Vec<u64>,
 }
 
 impl<T> Surgery<'_, '_, T> {
-    /// Tells the machine what happened, and does what it says.
+    /// Sends an event to the state machine and applies its effects.
     fn step(&mut self, event: machine::Event, context: Option<&Context>) -> Option<Context> {
         let (state, effects) = std::mem::take(&mut self.state).step(event);
         self.state = state;
@@ -128,7 +129,7 @@ impl<T> Surgery<'_, '_, T> {
                 Effect::TakeSnapshot => self.before = context.cloned(),
                 Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
                 Effect::DropSnapshot => self.before = None,
-                // Nobody waits here, and no answer has begun yet.
+                // There are no waiters here, and no answer has begun yet.
                 Effect::Use(machine::Snapshot::Current)
                 | Effect::ResetOutput
                 | Effect::Release(_)
@@ -142,7 +143,7 @@ impl<T> Surgery<'_, '_, T> {
         whole_context(self.archive, self.session, self.wanted.asked)
     }
 
-    /// Compacts, and returns whether it was done, there was nothing to do or no use in it, or it took too long.
+    /// Compacts. Returns whether that was done, was pointless, or timed out.
     fn try_compact(
         &mut self,
         wanted: &Compacting<'_>,
@@ -181,14 +182,14 @@ impl<T> Surgery<'_, '_, T> {
         }
     }
 
-    /// Returns how many tokens the provider would count where this many were counted here.
+    /// Converts a count of ours to the provider's tokens.
     fn scaled(&self, tokens: u64) -> u64 {
         let (used, counted) = self.scale;
         let scaled = u128::from(tokens) * u128::from(used) / u128::from(counted);
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 
-    /// Takes a provider's figures for better than what was known and counted.
+    /// Adopts a provider's figures in place of what was known and counted.
     fn learn(&mut self, error: &ModelError) {
         let Fault::Overflow { figures, .. } = &error.fault else { return };
         if let Some(limit) = figures.window() {
@@ -210,7 +211,7 @@ impl<T> Surgery<'_, '_, T> {
 enum Tried {
     Compacted,
     Nothing,
-    /// It took too long: the context from before.
+    /// It timed out; this is the context from before.
     TimedOut(Box<Context>),
 }
 
@@ -242,7 +243,7 @@ impl<T> Patient for Surgery<'_, '_, T> {
         let tokens = self.scaled(self.tokens);
         let answer = if tokens > self.window {
             let figures = Figures { used: Some(tokens), limit: Some(self.window) };
-            // Nobody was asked, so nobody said anything.
+            // No provider was asked, so there is no message from one.
             let said = String::new();
             let model = context.model.clone().unwrap_or_else(|| "the model".to_owned());
             Err(ModelError { model, fault: Fault::Overflow { said, figures } })

@@ -1,5 +1,5 @@
-//! Requests: the items of a session are prepared for a model, and how large that is and how full the window is say all commands
-//! alike, from as few of the last entries as tell it.
+//! Requests: prepares the items of a session for a model. The size of the request and how full the window is are computed here
+//! for all commands, from as few of the last entries as possible.
 
 use std::ops::Range;
 
@@ -26,18 +26,18 @@ use crate::{
     wire::{Interface, Traits, Unanswered},
 };
 
-/// How many entries are read first where only what they tell is wanted.
+/// How many entries are read first when only the size is wanted.
 pub(crate) const FEW: usize = 16;
-/// The number of entries among which an answer names the model, if one does.
+/// An answer that names the model is expected within this many entries.
 pub(crate) const MODEL_WITHIN: usize = 1024;
 
-/// Returns whether a request holds all of the conversation.
+/// Returns true if a request contains the whole conversation.
 pub(crate) fn is_all(asked: &Asked, prepared: &Prepared) -> bool {
     let is_less = |change: &Change| matches!(change.step, Step::Limit | Step::Cut);
     asked.images && !prepared.changes.iter().any(is_less)
 }
 
-/// Returns the size of the whole conversation, as every command tells it.
+/// Returns the size of the whole conversation, the same for every command.
 pub(crate) fn measured(
     archive: &Archive,
     session: &Session,
@@ -52,7 +52,7 @@ pub(crate) fn measured(
     found.measure.whole(prepared.tokens())
 }
 
-/// Returns the size of a session where its current branch is.
+/// Returns the size of a session at its current head.
 pub(crate) fn size(
     archive: &Archive,
     session: &Session,
@@ -62,7 +62,7 @@ pub(crate) fn size(
     Ok(measured(archive, session, asked, &found))
 }
 
-/// Makes a request of items.
+/// Makes a request from items.
 pub(crate) fn request(
     archive: &Archive,
     session: &Session,
@@ -70,7 +70,7 @@ pub(crate) fn request(
     found: &Material,
     mut items: Vec<Item>,
 ) -> Prepared {
-    // Instructions stand before the summary of the conversation under them.
+    // System messages go before the summary of the conversation that followed them.
     let front = front(&items);
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(Item::is_summary);
@@ -118,7 +118,7 @@ pub(crate) fn request(
     }
 }
 
-/// Puts around a summary the words that its agent says only as it sends it.
+/// Surrounds a summary with the text that its agent adds only when sending it.
 fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
     item.change(|message| {
         let texts = message.blocks.iter_mut().filter_map(|block| match block {
@@ -133,8 +133,8 @@ fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
     item.tokens = item.tokens.map(|tokens| tokens + more);
 }
 
-/// Returns how full the window is at a position, or where the current branch ends, from as many of the last entries as are needed:
-/// the range says how many are read first, and about how many at most.
+/// Returns how full the window is at a position, by default the current head, from as few of the last entries as possible. `read`
+/// is the number of entries to read first, and about the maximum.
 pub(crate) fn fullness_at(
     archive: &Archive,
     session: &Session,
@@ -149,7 +149,7 @@ pub(crate) fn fullness_at(
         let is_whole = found.is_whole;
         let Measured { tokens, word } = found.measured;
         let is_least = !is_whole && word != Word::Reported;
-        // Where a file names its model, it tells the window too.
+        // A file that names its model also reports the window.
         let has_window = found.told.model.is_none() || found.told.window.is_some();
         let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
         let is_enough = has_model && (!is_least || tokens > found.window.tokens);
@@ -161,13 +161,13 @@ pub(crate) fn fullness_at(
     }
 }
 
-/// Returns how full the window is, if the last few entries tell it.
+/// Returns how full the window is, if the last few entries report it.
 pub(crate) fn full_enough(archive: &Archive, session: &Session, asked: &Asked) -> Option<Fullness> {
     let full = fullness_at(archive, session, None, asked, FEW..MODEL_WITHIN).ok();
     full.filter(|full| !full.is_least)
 }
 
-/// Returns the request that a model would be sent of the last `limit` entries that led to a position.
+/// Returns the request for the last `limit` entries up to a position.
 pub(crate) fn prepared(
     archive: &Archive,
     session: &Session,
@@ -202,7 +202,7 @@ pub(crate) fn prepared(
     })
 }
 
-/// Returns a position, or where the current branch is.
+/// Returns a position, by default that of the current branch.
 fn at(
     archive: &Archive,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Shortening: the answers of tools are cut to a limit, and the cut parts are counted.
+//! Shortening: cuts tool results to a limit and counts what was cut.
 
 use crate::{
     context::{cut, tokens},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Returns an origin's account of a cut.
+/// Returns the record of a cut for an origin.
 pub(crate) fn cutting(tool: Option<String>, cuts: &[CutText], tokens: Resized) -> Cutting {
     let cut = |text: &CutText| CutOff {
         call: text.call.clone(),
@@ -26,16 +26,16 @@ pub(crate) fn cutting(tool: Option<String>, cuts: &[CutText], tokens: Resized) -
     }
 }
 
-/// The size of tools' answers in a line, before and after a cut.
+/// The size of the tool results in a line, before and after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// In characters.
     pub(crate) chars: Resized,
-    /// In tokens, about.
+    /// In tokens, estimated.
     pub(crate) tokens: Resized,
 }
 
-/// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
+/// Cuts the results in a line to a limit. Each cut text names the id of this entry, which gives access to the rest.
 pub(crate) fn shorten(
     session: &str,
     format: &dyn Format,
@@ -48,7 +48,7 @@ pub(crate) fn shorten(
     let mut sizes = Sizes::default();
     let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
         let cuts = cut::texts(texts, limit, rest);
-        // A line without a cut need not be counted.
+        // Lines without a cut are not counted.
         if is_sent && cuts.iter().any(Option::is_some) {
             for (text, cut) in texts.iter().zip(&cuts) {
                 let shown = cut.as_ref().map(|cut| cut.shown(text));

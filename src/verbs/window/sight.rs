@@ -1,7 +1,7 @@
-//! What a model sees of a session before a request is made of it: its entries become items, and its file and its answers tell of
+//! What a model sees of a session, before it becomes a request: entries as items, and what the file and the answers report about
 //! the model.
 //!
-//! Between two compactions a context only grows, so the last answer of each stretch tells its size.
+//! A context only grows between two compactions, so the last answer of each stretch reports its size.
 
 use std::{
     borrow::Borrow,
@@ -31,80 +31,80 @@ use crate::{
     wire::{Edit, Edited, Graph, Telling, Told, Traits},
 };
 
-/// How a context is asked for.
+/// How a context is prepared.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// For which interface.
     pub shape: Shape,
-    /// The model to prepare it for; by default the one that answered last.
+    /// For which model; by default the one that answered last.
     pub model: Option<String>,
-    /// Its window, if it is to be this one.
+    /// Its window, if set by the caller.
     pub window: Option<u64>,
     /// The known windows.
     pub windows: Windows,
-    /// How much of the history.
+    /// Limits of the history.
     pub limits: Limits,
-    /// Whether pictures are sent.
+    /// Whether images are included.
     pub images: bool,
-    /// How many characters a tool's result may have in this request; left out, as many as it has.
+    /// The maximum number of characters of a tool result in this request; unlimited by default.
     pub results: Option<Limit>,
-    /// How tokens are counted; left out, exactly, as the model counts.
+    /// How tokens are counted; by default exactly, with the model's encoding.
     pub counting: Option<Counting>,
 }
 
-/// The messages of a session before a request is made of them.
+/// The messages of a session before they become a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Material {
-    /// For which model, if one is known.
+    /// The model, if known.
     pub(crate) model: Option<String>,
-    /// What the session's file says of the model.
+    /// What the session's file reports about the model.
     pub(crate) told: Told,
     /// The model's window.
     pub(crate) window: Window,
     /// How tokens were counted.
     pub(crate) counting: Counting,
-    /// The messages, counted.
+    /// The messages, with counts.
     pub(crate) items: Vec<Item>,
-    /// The last entries that led to the head.
+    /// The last entries of the path to the head.
     pub(crate) path: Vec<EntryNumber>,
-    /// Those of them that the agent would send.
+    /// Those that the agent would send.
     pub(crate) sent: Vec<EntryNumber>,
-    /// Those of them whose content another record replaces, each with that record.
+    /// Those whose content another record replaces, with that record.
     pub(crate) edits: Vec<(EntryNumber, Edit)>,
-    /// Whether it would send nothing else.
+    /// Whether the agent would send nothing else.
     pub(crate) is_whole: bool,
-    /// The entries that stand for others.
+    /// The entries that replace others.
     pub(crate) stand_ins: StandIns,
-    /// The usage of the newest answer where a record of its own tells it, that record, and when it was written.
+    /// The usage of the newest answer if a separate record reports it, with that record, and its time.
     pub(crate) used: Option<(EntryNumber, Usage)>,
     pub(crate) used_at: Option<Timestamp>,
     /// The newest answer that reports its size.
     pub(crate) answer: Option<Answer>,
     /// What is known of the conversation's size.
     pub(crate) measure: Measure,
-    /// The counts made for the first time.
+    /// New counts, for the cache.
     pub(crate) fresh: Vec<(EntryNumber, Vec<u64>)>,
 }
 
-/// The entries that stand for others.
+/// The entries that replace others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StandIns {
     by_entry: BTreeMap<EntryNumber, StandIn>,
-    /// Those that each stand for a whole context.
+    /// Those that each repeat a whole context.
     whole: BTreeSet<EntryNumber>,
 }
 
-/// How an entry came to stand for another one.
+/// How an entry came to replace another.
 #[derive(Clone, Copy, Debug)]
 struct StandIn {
     by: OperationNumber,
     origin: Origin,
-    /// About how many tokens the other one has more.
+    /// About how many tokens more the other has.
     more: u64,
 }
 
 impl StandIns {
-    /// Returns those from an entry on.
+    /// Returns the replacements from an entry on.
     pub(crate) fn since(
         archive: &Archive,
         session: &Session,
@@ -113,7 +113,7 @@ impl StandIns {
         let mut by_entry = BTreeMap::new();
         let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
         for (by, of) in archive.store().origins(session.key, first..EntryNumber::ALL.end)? {
-            // An entry that a compaction said again is as it was.
+            // An entry that a compaction repeated is unchanged.
             let origin = match commands.get(&by) {
                 Some(origin) => *origin,
                 None => match archive.store().operations(session.key, by.alone())?.pop() {
@@ -130,22 +130,22 @@ impl StandIns {
         Ok(Self { by_entry, whole })
     }
 
-    /// Returns how an item of an entry came to stand there, if it represents another one.
+    /// Returns how an entry came to replace another, if it does.
     pub(crate) fn origin(&self, entry: EntryNumber) -> Option<Origin> {
         self.by_entry.get(&entry).map(|stand_in| stand_in.origin)
     }
 
-    /// Returns whether an entry represents another one.
+    /// Returns true if an entry replaces another.
     pub(crate) fn holds(&self, entry: EntryNumber) -> bool {
         self.by_entry.contains_key(&entry)
     }
 
-    /// Returns those behind an entry that stand for others.
+    /// Returns the replacements after an entry.
     pub(crate) fn behind(&self, entry: EntryNumber) -> impl Iterator<Item = EntryNumber> {
         self.by_entry.range(entry.next()..).map(|(entry, _)| *entry)
     }
 
-    /// Returns about how many tokens an entry had more when an answer was given.
+    /// Returns about how many tokens more an entry had when an answer was given.
     pub(crate) fn more(&self, entry: EntryNumber, answer: EntryNumber) -> u64 {
         let Some(stand_in) = self.by_entry.get(&entry) else { return 0 };
         let is_later =
@@ -157,19 +157,19 @@ impl StandIns {
 /// The newest answer that reports its size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    /// The entry that holds the report.
+    /// The entry with the report.
     pub(crate) entry: EntryNumber,
-    /// How many of the items its request and itself are.
+    /// How many of the items the report covers: the request and the answer itself.
     pub(crate) covered: usize,
     /// The report.
     pub(crate) usage: Usage,
-    /// When it was given.
+    /// Its time.
     pub(crate) time: Option<Timestamp>,
     /// Whether nothing before it has changed since.
     pub(crate) is_standing: bool,
 }
 
-/// Reads the messages of the last `limit` entries that a view leads to, or all that are sent; nothing is counted.
+/// Reads the messages of the last `limit` entries of a view, or all that are sent, without counting them exactly.
 pub(crate) fn seen(
     archive: &Archive,
     session: &Session,
@@ -191,7 +191,7 @@ pub(crate) fn seen(
     Ok(found)
 }
 
-/// Returns the window in which a view's head is, without reading what was said but by models.
+/// Returns the window at a view's head, reading as few messages as possible.
 pub(crate) fn window(
     archive: &Archive,
     session: &Session,
@@ -222,8 +222,8 @@ pub(crate) fn window(
     Ok(found.window)
 }
 
-/// Returns the model that gave the newest answer that names one, unless as many answers are silent as are left: none of
-/// those before them tells with which model the session goes on.
+/// Returns the model of the newest answer that names one. Gives up after `left` answers without a name: older ones say nothing
+/// about the model with which the session continues.
 fn newest_by<M: Borrow<Message>>(
     newest_first: impl Iterator<Item = M>,
     format: &Traits,
@@ -238,12 +238,12 @@ fn newest_by<M: Borrow<Message>>(
     None
 }
 
-/// How many of the newest answers may name no model before the search for it ends.
+/// How many of the newest answers may name no model before the search ends.
 const SILENT: usize = 256;
-/// How many more entries of a path are read than hold what is sent.
+/// How many more entries of a path are read than those that are sent.
 const MORE: usize = 1024;
 
-/// Finds the last `limit` entries that a view leads to, or as many as hold all that is sent, and what they tell of their model.
+/// Finds the last `limit` entries of a view, or all that are sent, and what they report about the model.
 fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material, OpsError> {
     let mut found = Material {
         model: None,
@@ -267,7 +267,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
         let sending = if is_limited { view.sending_of(limit)? } else { view.sending()? };
         (found.path, found.sent, found.is_whole) = (sending.path, sending.sent, sending.is_whole);
         found.edits = sending.edits;
-        // What was said before a compaction may still tell how large its context was.
+        // Entries before a compaction may still report the size of its context.
         if found.is_whole && !sending.is_all {
             let more = found.path.len().saturating_mul(2).saturating_add(MORE);
             found.path = view.path(more)?.entries;
@@ -277,7 +277,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
     Ok(found)
 }
 
-/// Resolves model and window, given which model answered last, and how many more answers might have named none.
+/// Resolves model and window, given the model of the last answer and how many more answers could have been silent.
 fn resolve(
     archive: &Archive,
     session: &Session,
@@ -287,14 +287,14 @@ fn resolve(
     left: usize,
     found: &mut Material,
 ) -> Result<(), OpsError> {
-    // Where nobody has answered yet, as after a clear, the session goes on with the model that it had.
+    // Without any answer yet, as after a clear, the session continues with the model it had.
     if let Some(view) = view.filter(|_| found.is_whole && left == SILENT) {
         let newest = newest(archive, session, view)?;
         found.told.model = found.told.model.take().or(newest.model);
         found.told.window = found.told.window.or(newest.window);
     }
     let told = &found.told;
-    // What a record of its own says of the model was said of the answers behind it, or with the newest of them.
+    // A separate record about the model describes the answers after it, or belongs to the newest one.
     let by = told.model.clone().or(answered);
     found.window = asked.resolve(told, by.as_deref(), None);
     found.model = asked.model.clone().or(by);
@@ -306,19 +306,19 @@ fn resolve(
 }
 
 impl Asked {
-    /// Returns the window, given what the session's file says of its model, which model answered last, and to how much.
+    /// Returns the window, given what the session's file reports, the model of the last answer, and the largest request answered.
     pub(crate) fn resolve(&self, told: &Told, by: Option<&str>, answered: Option<u64>) -> Window {
         let model = self.model.as_deref().or(by).or(told.model.as_deref());
-        // What the file says is true of the model that it was written with.
+        // The file describes the model that it was written with.
         let is_told = self.model.is_none() || self.model == told.model;
         let file = told.window.filter(|_| is_told);
         self.windows.resolve(self.window, Evidence { file, model, answered })
     }
 }
 
-/// Reads what the records of a path, and those that stand right behind it, say last of the model that they are for.
+/// Reads what the records of a path, and those directly after it, last report about the model.
 fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
-    /// After this many silent records the search ends.
+    /// The search ends after this many silent records.
     const ASKED: usize = 64;
     let (mut models, mut figures) = (ASKED, ASKED);
     let mut behind = Vec::new();
@@ -328,7 +328,7 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
         if record.kind.is_conversation() {
             break;
         }
-        // What has a name is on the path itself, or on another one.
+        // A record with a name is on the path itself or on another one.
         behind.extend(record.name.is_none().then_some(entry));
         place = place.map(PlaceNumber::next);
     }
@@ -358,14 +358,13 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Returns how many items there are before the conversation began: the system prompt, and summaries.
+/// Returns the number of items before the conversation: the system prompt, and summaries.
 pub(crate) fn front(items: &[Item]) -> usize {
     let is_front = |item: &&Item| item.is_summary() || item.role() == Role::System;
     items.iter().take_while(is_front).count()
 }
 
-/// Reads entries as items, of some with the content by which another record replaces theirs, and counts them if that is to
-/// be an estimate.
+/// Reads entries as items, with edits applied, and counts them if an estimate is wanted.
 pub(crate) fn items(
     session: &Session,
     view: &View<'_>,
@@ -421,7 +420,7 @@ pub(crate) fn items(
             item
         }));
     })?;
-    // Earlier files of a session may have come later, so that numbers do not tell what is above a summary.
+    // Earlier files of a session may be imported later, so compare places, not numbers, with the summary.
     let order = |entry: EntryNumber| -> Result<(Option<PlaceNumber>, EntryNumber), OpsError> {
         Ok((view.place(entry)?, entry))
     };
@@ -440,7 +439,7 @@ pub(crate) fn items(
     Ok(items)
 }
 
-/// Returns the history of the compaction whose summary is in a context that undertext said again.
+/// Returns the history of the compaction whose summary is in a context that undertext repeated.
 fn kept_in(
     session: &Session,
     view: &View<'_>,
@@ -466,18 +465,18 @@ fn kept_in(
     Ok(Vec::new())
 }
 
-/// Returns whether one of some messages says the same as another.
+/// Returns true if one of the messages has the role and content of another.
 fn holds(messages: &[Message], other: &Message) -> bool {
     messages.iter().any(|one| (one.role, &one.blocks) == (other.role, &other.blocks))
 }
 
-/// How many ends of stretches are looked at, the newest first.
+/// How many ends of stretches are read, newest first.
 const ENDS: usize = 8;
-/// How many entries before the end of a stretch are looked through for its last answer.
+/// How many entries before the end of a stretch are searched for its last answer.
 const WITHIN: u64 = 64;
 
-/// Returns how many tokens the largest request had to which a model answered, or any model if none is named: before the
-/// newest boundaries, and at the ends of the branches.
+/// Returns the size in tokens of the largest request that this model, or any, has answered: before the newest boundaries, and at
+/// the ends of branches.
 pub(crate) fn largest(
     archive: &Archive,
     session: &Session,
@@ -488,7 +487,7 @@ pub(crate) fn largest(
     let head = tip.position().and_then(|position| position.head);
     let heads: BTreeSet<EntryNumber> =
         tip.branches.values().filter_map(|position| position.head).collect();
-    // However many branches there are, the current one is among them.
+    // The current branch is always included, however many branches there are.
     let heads =
         head.into_iter().chain(heads.into_iter().rev().filter(|other| Some(*other) != head));
     let mut ends: Vec<EntryNumber> = heads.take(ENDS).map(EntryNumber::next).collect();
@@ -509,7 +508,7 @@ pub(crate) fn largest(
     Ok(largest)
 }
 
-/// Returns what the newest entries of a session tell of the model that answered last, on whichever branch they are.
+/// Returns what the newest entries of a session, on any branch, report about the model that answered last.
 pub(crate) fn newest(
     archive: &Archive,
     session: &Session,
@@ -540,12 +539,12 @@ pub(crate) fn newest(
     Ok(newest)
 }
 
-/// Returns the model that an answer says it is from, unless that is the format's name for none.
+/// Returns the model that an answer names, unless it is the format's placeholder for none.
 pub(crate) fn answerer(answer: &Message, format: &Traits) -> Option<String> {
     answer.model.clone().filter(|name| format.is_model(name))
 }
 
-/// Returns the size of the request of the last answer before an entry.
+/// Returns the request size of the last answer before an entry.
 fn last_before(
     view: &View<'_>,
     end: EntryNumber,

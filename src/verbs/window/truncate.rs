@@ -1,6 +1,6 @@
-//! Truncation: the current branch is replayed with its oversized tool results cut; the old one stays under another name.
+//! Truncation: replays the current branch with its oversized tool results cut. The old branch is kept under another name.
 //!
-//! Invariant: the context has the same messages before and after, in the same order; only texts of results are shorter.
+//! Invariant: no message of the context is added, removed or moved; only texts of results get shorter.
 
 use std::collections::BTreeMap;
 
@@ -32,23 +32,23 @@ use crate::{
     wire::{Edit, Graph, cut::Shortened},
 };
 
-/// Up to where results are let grow.
+/// The allowed size of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// How many characters one may have.
+    /// The maximum number of characters.
     pub limit: Limit,
-    /// The window that the limit was computed from, in tokens.
+    /// The window from which the limit was computed, in tokens.
     pub window: Option<u64>,
 }
 
-/// A result that is cut, or would be, and what it is cut to.
+/// A result that is or would be cut, with its cut version.
 struct Found {
     oversized: Oversized,
     n: EntryNumber,
     shortened: Shortened,
 }
 
-/// Returns what a truncation would find on the current context: the results that are over a limit, in order.
+/// Returns the results in the current context that exceed a limit, in order.
 pub fn oversized(
     archive: &Archive,
     session: &Session,
@@ -63,7 +63,7 @@ pub fn oversized(
     Ok(truncated)
 }
 
-/// Returns whether a message has a result that is over a limit.
+/// Returns true if a message has a result that exceeds a limit.
 fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
     let results = message.blocks.iter().filter_map(|block| match block {
         Block::Result { blocks, .. } => Some(blocks),
@@ -79,7 +79,7 @@ fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
     })
 }
 
-/// Cuts the results on the current context that are over a limit; their old records stay under them.
+/// Cuts the results in the current context that exceed a limit. The original records are kept as their origins.
 pub fn truncate(
     archive: &mut Archive,
     session: &Session,
@@ -94,7 +94,7 @@ pub fn truncate(
     Ok(truncated)
 }
 
-/// Returns the results that a truncation finds, the length of the file as its saving, and the change that it wants.
+/// Plans a truncation. Returns the results found, with the length of the file as `saved`, and the plan.
 fn plan(
     before: &Standing<'_>,
     bound: Bound,
@@ -137,7 +137,7 @@ fn plan(
     Ok((truncated, Some(plan)))
 }
 
-/// Returns the lines that say the whole context again, with the cut lines.
+/// Returns records that repeat the whole context with the cut lines.
 fn restate(
     before: &Standing<'_>,
     live: &LiveFile,
@@ -163,8 +163,8 @@ fn restate(
     Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
-/// Finds the results over a limit in the context of a view's head, and hands over each with the whole line; returns how many
-/// are over it only with what edits put in place of theirs, which no truncation cuts.
+/// Finds the results in the context of a view's head that exceed a limit, and passes each on with the whole line. Returns how
+/// many exceed it only because of edits, which a truncation cannot cut.
 fn find(
     store: &dyn Store,
     session: &Session,
@@ -177,7 +177,7 @@ fn find(
     for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
-            // A character takes a byte or more.
+            // A character has at least one byte.
             if length > limit.chars() as u64
                 && !edited.contains(n)
                 && may_answer(view.record(n)?.kind)
@@ -200,12 +200,12 @@ fn find(
     Ok(count)
 }
 
-/// Returns whether a record of a kind can hold a tool's answer.
+/// Returns true if a record of this kind can contain a tool result.
 fn may_answer(kind: Kind) -> bool {
     matches!(kind, Kind::Result | Kind::Note | Kind::User | Kind::Boundary)
 }
 
-/// Looks whether an entry is over a limit; returns it with the whole line.
+/// Returns an entry that exceeds a limit, with the whole line.
 fn look(
     store: &dyn Store,
     session: &Session,
@@ -221,7 +221,7 @@ fn look(
     let mut whole = Vec::new();
     whole_lines(store, session.key, &[n], &mut |_, line| whole = line)?;
     let Some(mut found) = shorten(&whole) else { return Ok(None) };
-    // A result that was cut already is cut again from the whole, so that each cut text is a beginning of it.
+    // Cut a result that was cut before from its original again, so that each cut text is a prefix of the original.
     if first != n {
         let own = std::mem::take(&mut whole);
         whole_lines(store, session.key, &[first], &mut |_, line| whole = line)?;
