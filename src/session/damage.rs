@@ -1,7 +1,7 @@
-//! Damage: entries whose lines a reader asked for and did not get.
+//! Damage: entries whose lines were requested and could not be read.
 //!
-//! A verb that changes a session needs each line that it asks for, and fails at the first damaged one. A verb that shows a
-//! session goes on with the others and names the damaged ones in its answer.
+//! A verb that changes a session needs every line that it requests, and fails at the first damaged one. A verb that shows a
+//! session skips damaged lines and reports them.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -11,7 +11,7 @@ use crate::{
     store::{SessionKey, Store, StoreError},
 };
 
-/// An entry whose line is damaged.
+/// An entry with a damaged line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// The entry, if its id can be read.
@@ -20,17 +20,17 @@ pub struct Damaged {
     pub problem: String,
 }
 
-/// What a reader does about damaged lines: by default it fails at the first one.
+/// What a reader does about damaged lines. By default it fails at the first one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Damages(Option<Rc<RefCell<BTreeMap<EntryNumber, String>>>>);
 
 impl Damages {
-    /// Has a reader go on behind damaged lines, which are gathered here.
+    /// Makes a reader skip damaged lines and gather them here.
     pub(crate) fn gathered() -> Self {
         Self(Some(Rc::default()))
     }
 
-    /// Hands over the lines of these entries, in this order; without the one that is damaged, if the reader goes on.
+    /// Passes on the lines of these entries, in this order; `None` for a damaged one if damage is gathered.
     pub(crate) fn each_line(
         &self,
         store: &dyn Store,
@@ -50,7 +50,7 @@ impl Damages {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Hands over the lines of these entries that are whole, in this order.
+    /// Passes on the intact lines of these entries, in this order.
     pub(crate) fn lines(
         &self,
         store: &dyn Store,
@@ -65,7 +65,7 @@ impl Damages {
         })
     }
 
-    /// Gathers the damage of an entry, unless the reader is to fail at it.
+    /// Gathers the damage of an entry, or returns it as an error.
     fn gather(&self, n: EntryNumber, error: StoreError) -> Result<(), StoreError> {
         match (&self.0, error) {
             (Some(gathered), StoreError::Corrupt(fault)) => {
@@ -76,12 +76,12 @@ impl Damages {
         }
     }
 
-    /// Returns the damage of an entry, if it was met.
+    /// Returns the damage gathered for an entry.
     pub(crate) fn of(&self, n: EntryNumber) -> Option<String> {
         self.0.as_ref().and_then(|gathered| gathered.borrow().get(&n).cloned())
     }
 
-    /// Returns the damaged entries that were met, in order.
+    /// Returns the damaged entries gathered so far, in order.
     pub(crate) fn met(
         &self,
         store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Deriving: rows are computed from lines and operations, the same way when these arrive and when rows are rebuilt.
+//! Deriving: computes rows from lines and operations, in the same way on import and on rebuild.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     wire::{CAVEAT, EDITOR, Envelope, Format, Graph, Link, REQUEST, Titled},
 };
 
-/// How many names of a session that is taken in by parts are in memory.
+/// How many record names of a session that is imported in parts are kept in memory.
 const KNOWN: usize = 1 << 18;
 
 /// Derives records in the order of their numbers.
@@ -21,7 +21,7 @@ const KNOWN: usize = 1 << 18;
 pub(crate) struct Deriver {
     /// The newest entry of each name.
     pub(crate) names: Lookup<NameTag, EntryNumber>,
-    /// Whether these are all names of the session, so that no store is asked.
+    /// Whether these are all names of the session, so that the store need not be asked.
     is_all: bool,
     /// The last answer of the store.
     asked: Option<(NameTag, Option<EntryNumber>)>,
@@ -30,14 +30,14 @@ pub(crate) struct Deriver {
 }
 
 impl Deriver {
-    /// Begins behind the records that were derived here; `is_all` if the session had no others.
+    /// Continues after the records derived so far. `is_all` says that the session had no others.
     pub(crate) fn behind(self, is_all: bool) -> Self {
         let is_all = (is_all || self.is_all) && self.names.len() < KNOWN;
         let names = if is_all { self.names } else { Lookup::default() };
         Self { names, is_all, ..Self::default() }
     }
 
-    /// Returns the entry of a name among the records derived here, else among those that a store holds.
+    /// Returns the entry of a name, from the records derived here or else from the store.
     pub(crate) fn named(
         &mut self,
         tag: NameTag,
@@ -55,7 +55,7 @@ impl Deriver {
         Ok(answer)
     }
 
-    /// Derives the record of the next entry; `before` is the entry before it in its file.
+    /// Derives the record of the next entry. `before` is the entry before it in its file.
     pub(crate) fn add(
         &mut self,
         n: EntryNumber,
@@ -86,7 +86,7 @@ impl Deriver {
         self.take(record, held)
     }
 
-    /// Takes in a record as it was derived before.
+    /// Adds a record that was derived before.
     pub(crate) fn keep(&mut self, record: Record) -> Result<(), SessionError> {
         self.take(record, None)
     }
@@ -107,7 +107,7 @@ impl Deriver {
     }
 }
 
-/// Derives the ties of a generation, of which only the beginning is seen.
+/// Derives the ties of a generation from its beginning.
 pub(crate) fn ties(
     format: &dyn Format,
     session: &SessionName,
@@ -119,9 +119,9 @@ pub(crate) fn ties(
     Ok(ties)
 }
 
-/// Takes an operation into a card.
+/// Updates a card for an operation.
 pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
-    // Where records have no time, the time of their operation represents it.
+    // If records have no times, use the time of their operation.
     let stands_for_records = operation.count() > 0 && !format.traits().has_times;
     if operation.command.speaks() || stands_for_records && !operation.command.says_again() {
         card.active = card.active.max(Some(operation.at));
@@ -146,15 +146,16 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     }
 }
 
-/// The title that records give a session: the user's goes before the agent's, that before a summary, the newest of each.
+/// The title that records give a session: the user's takes precedence over the agent's, and that over a summary; the newest of
+/// each.
 #[derive(Default)]
 pub(crate) struct Titles {
     pub(crate) best: Option<(Titled, String)>,
 }
 
 impl Titles {
-    /// Takes in the title that a record gives; `has` tells whether an earlier record has the name of the one that a summary
-    /// ends at.
+    /// Considers the title in a record. `has` returns whether a record with this name exists; a summary counts only if its last
+    /// record does.
     pub(crate) fn see(
         &mut self,
         titled: Titled,
@@ -179,15 +180,15 @@ impl Titles {
 /// How an entry counts in a card.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// Somebody said it.
+    /// It is new.
     New,
-    /// It is part of another session's file.
+    /// It belongs to another session's file.
     Elsewhere,
-    /// A command wrote it, such as a note or what is said again.
+    /// A command wrote it, such as a note or a repeated entry.
     Again,
 }
 
-/// Takes an entry into a card.
+/// Updates a card for an entry.
 pub(crate) fn see_entry(
     card: &mut Card,
     kind: Kind,
@@ -213,10 +214,10 @@ pub(crate) fn see_entry(
     }
 }
 
-/// Returns the first words that a person said in a text: of a plan its heading, and nothing of a command alone.
+/// Returns the first words that a person wrote in a text: the heading of a plan, and nothing for a bare command.
 pub fn words(text: &str) -> Option<String> {
     let said = without_tags(text);
-    // An editor says before a request what is open in it.
+    // An editor puts its open files before the request.
     let said = match said.split_once(REQUEST) {
         Some((before, request)) if before.starts_with(EDITOR) => request,
         _ => said,
@@ -227,7 +228,7 @@ pub fn words(text: &str) -> Option<String> {
     title(heading.map_or(first, |heading| heading.trim_start_matches('#')))
 }
 
-/// Returns a text behind the elements with which agents begin a message; those of HTML are words of the text.
+/// Returns a text without the XML elements that agents put at its beginning. HTML elements are part of the text.
 fn without_tags(text: &str) -> &str {
     let mut ends = None;
     let mut rest = text.trim_start();
@@ -247,8 +248,8 @@ fn without_tags(text: &str) -> &str {
     rest
 }
 
-/// Returns the texts behind the ends of elements, by their names, the last one first: to seek the end of each element that
-/// has none would take the square of the text.
+/// Returns the text after each closing tag, by element name, the first one last. Searching for each tag separately would be
+/// quadratic.
 fn behind_ends(text: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut ends: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (at, mark) in text.rmatch_indices("</") {
@@ -261,18 +262,18 @@ fn behind_ends(text: &str) -> BTreeMap<&str, Vec<&str>> {
     ends
 }
 
-/// Returns whether a character is one of those of which agents make the names of elements.
+/// Returns true for characters in the element names of agents.
 fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Returns whether a line is a command of an agent and nothing more, such as `/mode`.
+/// Returns true if a line is only an agent's command, such as `/mode`.
 fn is_command(line: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
     line.strip_prefix('/').is_some_and(|name| !name.is_empty() && name.chars().all(is_name))
 }
 
-/// Returns the part of a text that is a title.
+/// Returns the first line of a text, cut to the length of a title.
 pub(crate) fn title(text: &str) -> Option<String> {
     Some(first_line(text)?.chars().take(Card::TITLE).collect())
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while a session is read.
+//! Errors of reading a session.
 
 use std::{error::Error, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::{
     wire::Failure,
 };
 
-/// A session that cannot be read, or something that it does not have.
+/// The session cannot be read, or does not have what was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -18,7 +18,7 @@ pub enum SessionError {
     /// There is no such session.
     #[error("no session matches {0:?}")]
     NoSession(String),
-    /// There is no session that works in this folder.
+    /// No session works in this folder.
     #[error("there is no session in {0}")]
     NoSessionHere(PathBuf),
     /// Several sessions match.
@@ -32,7 +32,7 @@ pub enum SessionError {
     /// There is no such entry.
     #[error("no entry matches {0:?}")]
     NoEntry(String),
-    /// The start is no entry.
+    /// The place is before the first entry.
     #[error("that place is before the first entry of the session")]
     Start,
     /// Several entries match.
@@ -43,10 +43,10 @@ pub enum SessionError {
         /// Their ids.
         matches: Vec<String>,
     },
-    /// No path has both ends of a range.
+    /// The ends of a range are not on one path.
     #[error("these places are on different branches: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
     Apart {
-        /// Each end, and the branch that has it.
+        /// Each end, and the branch it is on.
         ends: Vec<(String, String)>,
     },
     /// The turn has no such step.
@@ -54,7 +54,7 @@ pub enum SessionError {
     NoStep {
         /// What was asked for.
         wanted: String,
-        /// The last one that there is.
+        /// The last step of the turn.
         last: String,
     },
     /// There is no such checkpoint.
@@ -62,13 +62,13 @@ pub enum SessionError {
     NoCheckpoint {
         /// What was asked for.
         wanted: String,
-        /// The nearest ones, each with the words there.
+        /// The nearest checkpoints, with their prompts.
         nearest: Vec<(CheckpointNumber, String)>,
     },
-    /// The session's records are of a format that is not known here.
+    /// The session has a format that is unknown here.
     #[error("unknown agent format {0:?}")]
     UnknownFormat(String),
-    /// The output could not be written where it should go.
+    /// The output could not be written.
     #[error("cannot write the output")]
     Write {
         /// How it failed.
@@ -84,7 +84,7 @@ impl From<StoreError> for SessionError {
 }
 
 impl From<Failure> for SessionError {
-    /// Takes a failure beneath a graph apart again.
+    /// Converts an error of a graph back to the error it wraps.
     fn from(failure: Failure) -> Self {
         match failure.downcast().map_err(<dyn Error + Send + Sync>::downcast) {
             Ok(error) => *error,

@@ -1,6 +1,6 @@
-//! Growth: a generation while lines are added to it.
+//! Growth: a generation while lines are appended to it.
 //!
-//! Invariant: a growth and a reading of its file say the same: the same entries, separators and tail.
+//! Invariant: a growth never differs from a reading of its file: it has the same entries, separators and tail.
 
 use crate::model::{
     EntryId, EntryNumber, Gaps, GenerationNumber, LineId, Run, Running, line::Line,
@@ -37,7 +37,7 @@ impl Growth {
         }
     }
 
-    /// Takes up a generation that ends with a run, and whose last entry is this one.
+    /// Continues a generation from its last run and its last entry.
     pub(crate) fn at(end: &Run, last: Option<(EntryNumber, EntryId)>) -> Self {
         Self {
             entries: end.end(),
@@ -49,12 +49,12 @@ impl Growth {
         }
     }
 
-    /// Returns the length that the file has.
+    /// Returns the length of the file.
     pub(crate) fn length(&self) -> u64 {
         self.bytes + self.tail.len() as u64
     }
 
-    /// Returns the id that a line has at the end.
+    /// Returns the id that a line would have at the end.
     pub(crate) fn id_of(&self, line: &Line<'_>) -> EntryId {
         let is_named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
         let link = self.last.filter(|_| !is_named);
@@ -87,29 +87,29 @@ impl Growth {
         (run.bytes, run.running) = (self.bytes, self.running);
     }
 
-    /// Sets the bytes behind the last entry.
+    /// Sets the bytes after the last entry.
     pub(crate) fn end(&mut self, tail: Vec<u8>) {
         self.grown |= self.tail != tail;
         self.tail = tail;
     }
 
-    /// Takes out the lines that were added so far, as a growth of its own.
+    /// Splits off the lines added so far as a growth of their own.
     pub(crate) fn part(&mut self) -> Self {
         let rest = Self { run: None, runs: Vec::new(), grown: false, ..self.clone() };
         std::mem::replace(self, rest)
     }
 
-    /// Returns the entries that were added here, in order.
+    /// Returns the entries added here, in order.
     pub(crate) fn sequence(&self) -> Vec<EntryNumber> {
         self.runs.iter().chain(&self.run).flat_map(|run| EntryNumber::each(run.entries())).collect()
     }
 
-    /// Returns the runs by which the generation grew so far.
+    /// Returns the runs added so far.
     pub(crate) fn runs(&self) -> Vec<Run> {
         self.runs.iter().chain(&self.run).cloned().collect()
     }
 
-    /// Returns the runs by which the generation grew.
+    /// Returns the runs added here, with the tail.
     pub(crate) fn finish(self) -> Vec<Run> {
         let mut runs = self.runs;
         runs.extend(self.run);

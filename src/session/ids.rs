@@ -1,4 +1,4 @@
-//! Ids: which entry a number represents, and which operation brought it.
+//! Ids: maps entry numbers to ids, and finds the operation that added an entry.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// How far apart two numbers are that are still asked for together.
+/// Numbers that are at most this far apart are read in one query.
 pub(crate) const NEAR: u64 = 64;
 
-/// Returns the id of an entry, if a number is given and there is one.
+/// Returns the id of an entry, if a number is given and the entry exists.
 pub(crate) fn entry_id(
     store: &dyn Store,
     session: &Session,
@@ -22,7 +22,7 @@ pub(crate) fn entry_id(
     Ok(found.first().map(|entry| entry.id))
 }
 
-/// Returns the id of an entry that is there.
+/// Returns the id of an entry that must exist.
 pub(crate) fn id_of(
     store: &dyn Store,
     session: &Session,
@@ -41,7 +41,7 @@ pub(crate) fn added_by(
 ) -> Result<Option<Operation>, StoreError> {
     let (mut from, mut to) = (0, state.operations());
     let mut found = None;
-    // Entries rise with the operations that added them.
+    // Entry numbers increase with operations.
     while from < to {
         let middle = from.midpoint(to);
         let n = OperationNumber::FIRST.plus(middle);
@@ -56,7 +56,7 @@ pub(crate) fn added_by(
     Ok(found.filter(|operation| operation.added().contains(&entry)))
 }
 
-/// Returns the ids of entries, and perhaps of others between them.
+/// Returns the ids of entries, and possibly of others between them.
 pub fn entry_ids(
     store: &dyn Store,
     session: &Session,

@@ -1,7 +1,6 @@
-//! A session as it is read: its branches, paths and checkpoints over a store's rows, and the additions of a change that
-//! is being put together.
+//! Reading a session: its branches, paths and checkpoints, computed from a store's rows and from the pending rows of a change.
 //!
-//! Invariant: nothing here writes, locks, or looks at a file.
+//! Invariant: nothing here writes, locks, or reads a file.
 
 mod damage;
 pub(crate) mod derive;

@@ -1,13 +1,13 @@
-//! Plans: the changes that a verb wants of a session, decided from its state alone and carried out in one place.
+//! Plans: the changes that a verb requests for a session, decided from its state alone and executed in one place.
 //!
 //! ```text
 //! undo of append    main: A -> B             main: B -> A
-//! undo of revert    main: B -> A             main: A -> B, and main.1, which the revert made, goes
+//! undo of revert    main: B -> A             main: A -> B, and main.1, which the revert created, is removed
 //!                   main.1: . -> B
-//! undo of the first main: A -> B, B -> C     main: C -> A, and main.1: . -> C keeps the records since
+//! undo of the first main: A -> B, B -> C     main: C -> A, and main.1: . -> C preserves the records since
 //! ```
 //!
-//! Invariant: a plan is a function of the state and of the request; making one changes nothing.
+//! Invariant: a plan depends on nothing but the state and the request, and making one changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,38 +16,38 @@ use crate::model::{
     Words,
 };
 
-/// A branch of this name, with a number, holds the entries that another program wrote in place of the live file.
+/// Branches with this name and a number contain the entries that another program wrote into a replaced live file.
 pub(crate) const OUTSIDE: &str = "outside";
-/// A branch of this name, with a number, holds the entries of an agent that knew only an older state.
+/// Branches with this name and a number contain the entries of an agent that knew only an older state.
 pub(crate) const LATE: &str = "late";
 
-/// The changes that a verb wants of a session.
+/// The changes that a verb requests for a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan<G> {
     /// The command of the operation.
     pub(crate) command: Command,
     /// The changes of the state.
     pub(crate) steps: Steps,
-    /// The aim for the live file; the current branch is where that leaves the session.
+    /// The goal for the live file. It decides the position of the current branch.
     pub(crate) goal: G,
 }
 
 /// The changes of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
-    /// Where branches stand from now on; `None` for one that goes.
+    /// The new positions of branches; `None` removes one.
     pub(crate) branches: BTreeMap<String, Option<Position>>,
-    /// The branch that is current from now on.
+    /// The new current branch.
     pub(crate) current: Option<String>,
-    /// From which live file to which; either may be absent.
+    /// The old and the new live file; either may be absent.
     pub(crate) live: Option<Step<FileNumber>>,
-    /// Whether lists leave the session out from now on.
+    /// Whether the session becomes hidden or visible.
     pub(crate) hidden: Option<bool>,
-    /// The change that waits from now on.
+    /// The new waiting change.
     pub(crate) request: Option<Request>,
-    /// From which operation with a waiting change to which; either may be absent.
+    /// The old and the new operation with the waiting change; either may be absent.
     pub(crate) waiting: Option<Step<OperationNumber>>,
-    /// A checkpoint, and a person's words about it.
+    /// A new checkpoint, with a person's note.
     pub(crate) checkpoint: Option<(Position, Option<Text>)>,
 }
 
@@ -57,7 +57,7 @@ impl Steps {
         self.branches.insert(branch.to_owned(), to);
     }
 
-    /// Gives the old end of a branch a name of its own, and returns that name.
+    /// Adds a branch for the old end of a branch, and returns its name.
     pub(crate) fn leave(&mut self, state: &State, branch: &str, from: Position) -> String {
         let left = free_name(branch, |name| {
             state.branches.contains_key(name) || self.branches.contains_key(name)
@@ -66,7 +66,7 @@ impl Steps {
         left
     }
 
-    /// Takes away the names under which ends of the current branch were left at a position, which it takes up again.
+    /// Removes the names for old ends of the current branch at a position that the branch returns to.
     pub(crate) fn take_up(&mut self, state: &State, at: Position) {
         let number =
             |name: &str| name.strip_prefix(state.current())?.strip_prefix('.')?.parse::<u64>().ok();
@@ -77,12 +77,12 @@ impl Steps {
         }
     }
 
-    /// Returns the branch that is current from now on.
+    /// Returns the current branch after these steps.
     pub(crate) fn current<'a>(&'a self, state: &'a State) -> &'a str {
         self.current.as_deref().unwrap_or(state.current())
     }
 
-    /// Returns where the current branch is from now on.
+    /// Returns the position of the current branch after these steps.
     pub(crate) fn position(&self, state: &State) -> Option<Position> {
         let current = self.current(state);
         let stands = || state.branches.get(current).copied();
@@ -90,18 +90,18 @@ impl Steps {
     }
 }
 
-/// Returns the first name of a branch with a number that is not taken.
+/// Returns the first unused branch name with a number.
 pub(crate) fn free_name(branch: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let names = (1..u64::MAX).map(|n| format!("{branch}.{n}"));
     names.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// Returns words that a person gave, as a record holds them; their salt is drawn when the record is sealed.
+/// Wraps a text from a person for a record. Its salt is drawn when the record is sealed.
 pub(crate) fn given(text: &str) -> Text {
     Text::Given(Words { salt: Words::UNSALTED, text: text.to_owned() })
 }
 
-/// Returns a branch's name as a record holds it: as it is if undertext gave it, or shows it in place of one that was taken out.
+/// Wraps a branch name for a record: as is if undertext chose it, or uses it as a substitute for a redacted one.
 pub(crate) fn branch_text(name: &str) -> Text {
     let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
     let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
@@ -129,8 +129,8 @@ pub(crate) fn obstacle(
     }
 }
 
-/// Returns the inverse of an operation: each step goes back to where the operation moved it from. Later ends of
-/// branches get names, which are returned too, unless the agent reads there what it read where the operation left the branch.
+/// Returns the inverse of an operation: each step back to where the operation moved it from. Later ends of branches get names,
+/// which are also returned, unless the agent reads the same there as at the end left by the operation.
 pub(crate) fn take_back<E>(
     state: &State,
     operation: &Operation,
@@ -138,7 +138,7 @@ pub(crate) fn take_back<E>(
 ) -> Result<(Steps, Vec<String>), E> {
     let facts = &operation.facts;
     let (mut steps, mut later) = (Steps::default(), Vec::new());
-    // A switch takes a branch to another place with the same content; the entries that it got there stay its own.
+    // A switch moves a branch to another place with the same content. Entries added there since stay on the branch.
     let is_switch = match &operation.command {
         Command::Switch { .. } => true,
         Command::Undo { command, .. } => command == "switch",
@@ -158,7 +158,7 @@ pub(crate) fn take_back<E>(
         };
         match (from, now) {
             _ if is_switch && came_since(state, step.to, now) => {}
-            // A branch that the operation made goes, unless it was used since.
+            // A branch that the operation created is removed, unless it was used since.
             (None, _) if came_since(state, step.to, now) => {}
             (from, now) => {
                 if let Some(now) = now.filter(|now| came_since(state, step.to, Some(*now)))
@@ -170,12 +170,12 @@ pub(crate) fn take_back<E>(
             }
         }
     }
-    // A branch that the operation took away is there again, and keeps its name.
+    // A branch that the operation removed gets its old name back.
     let left = later.into_iter().map(|(branch, now)| steps.leave(state, &branch, now)).collect();
     let text = |text: &Option<Text>| text.as_ref().map(Text::to_text);
     let current = facts.current.as_ref().filter(|step| state.current == text(&step.to));
     steps.current = current.and_then(|step| text(&step.from));
-    // A file that the operation began for the agent stays its own: the goal takes the agent elsewhere.
+    // A file that the operation began for the agent stays the live file: the goal moves the agent elsewhere.
     let is_begun = |step: &Step<FileNumber>| {
         facts.files.iter().any(|file| Some(file.n) == step.to) && step.from.is_some()
     };
@@ -183,7 +183,7 @@ pub(crate) fn take_back<E>(
     steps.live = live.map(|step| Step { from: step.to, to: step.from });
     let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
     steps.hidden = hidden.map(|step| step.from.is_some());
-    // What another change dropped stays dropped; only the undo that dropped it gives it back.
+    // A request that another change dropped stays dropped; it is restored only by redoing the undo that dropped it.
     let waiting = facts.waiting.as_ref().filter(|step| step.to == state.waiting);
     steps.waiting = match &operation.command {
         Command::Later { .. } => waiting.map(|step| Step { from: step.to, to: None }),
@@ -195,8 +195,8 @@ pub(crate) fn take_back<E>(
     Ok((steps, left))
 }
 
-/// Returns the old and the new name of a branch that an operation renamed, and where that is now: what came to it since goes
-/// back with it to its old name.
+/// Returns the old and the new name of a branch that an operation renamed, and its position now. Entries added since stay with
+/// the branch when it gets its old name back.
 fn renamed(state: &State, operation: &Operation) -> Option<(String, String, Position)> {
     let moves = &operation.facts.moves;
     moves.iter().find_map(|old| {
@@ -208,8 +208,8 @@ fn renamed(state: &State, operation: &Operation) -> Option<(String, String, Posi
     })
 }
 
-/// Returns whether a branch was moved on from where an operation left it. An undo or a redo may have brought it back to the
-/// same entries in a generation of its own.
+/// Returns true if a branch was moved since an operation. A branch that an undo or redo restored, in a new generation with the
+/// same head, does not count.
 fn came_since(state: &State, left: Option<Position>, now: Option<Position>) -> bool {
     match (left, now) {
         (Some(left), Some(now)) if left.generation != now.generation => {

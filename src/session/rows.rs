@@ -1,4 +1,4 @@
-//! Derived rows of a session, computed from its facts and bytes, and compared with those in the store.
+//! Derived rows of a session: computes them from facts and bytes, and compares them with those in the store.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -23,7 +23,7 @@ const BATCH: usize = 1024;
 /// How many operations are read at a time.
 const OPERATIONS: u64 = 256;
 
-/// Returns the entries that were taken in with parts of other sessions' files.
+/// Returns the entries that were imported with parts of other sessions' files.
 fn adopted(
     store: &dyn Store,
     session: &Session,
@@ -49,7 +49,7 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
     Ok(Derived { records, ..rest })
 }
 
-/// Hands over the records that the facts and bytes of a session give, in batches, and returns its other derived rows.
+/// Computes records from the facts and bytes of a session and passes them on in batches. Returns the other derived rows.
 fn derive(
     store: &dyn Store,
     session: &Session,
@@ -124,7 +124,7 @@ fn derive(
     }
 }
 
-/// Returns the record of an entry whose line is lost: as it was derived while there was a line, if that can be read.
+/// Returns the record of an entry with a lost line: the derived record in the store, if it can be read.
 fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, StoreError> {
     let kept = match store.records(session.key, n.alone()) {
         Err(StoreError::Corrupt { .. }) => None,
@@ -140,7 +140,7 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, 
     }))
 }
 
-/// Folds a session's operations into its state, and shows each after the state before it; its runs and checkpoints may be set right.
+/// Folds a session's operations into its state. `each` gets each operation with the state before it, and may correct its bulk.
 pub(crate) fn fold(
     store: &dyn Store,
     session: &Session,
@@ -159,7 +159,7 @@ pub(crate) fn fold(
             let n = operation.n;
             let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
             let runs = runs.filter(|(by, _)| *by == n).map(|(_, run)| run).collect();
-            // Those behind lost ones stand where the operations say, and not where those that are there end.
+            // After lost checkpoints, numbers follow the counts in the operations, not the checkpoints that exist.
             let given = operation.checkpoints.map_or(0, |given| given.count);
             let places = checkpoint..checkpoint.plus(given);
             checkpoint = places.end;
@@ -186,7 +186,7 @@ fn ties(
         let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
         match derive::ties(session.format, &session.name, &view) {
-            // A beginning that is lost ties the generation to nothing.
+            // A lost beginning gives the generation no ties.
             Err(SessionError::Store(StoreError::Corrupt { .. })) => {}
             found => ties.push((generation, found?)),
         }
@@ -195,9 +195,9 @@ fn ties(
     Ok(ties)
 }
 
-/// For each entry, the entry before it in the file in which it was met first.
+/// For each entry, the entry before it in the file where it was first read.
 struct Befores {
-    /// Those of which that is not the entry with the number before its own.
+    /// The entries for which that is not the entry with the preceding number.
     others: BTreeMap<EntryNumber, Option<EntryNumber>>,
 }
 
@@ -220,7 +220,7 @@ impl Befores {
                 }
             }
         }
-        // An entry in no generation knows the one before it by its link alone.
+        // An entry outside of any generation has only its link.
         for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
             let n = EntryNumber::FIRST.plus(index as u64);
             if let [entry] = store.entries(session.key, n.alone())?.as_slice() {
@@ -236,8 +236,8 @@ impl Befores {
     }
 }
 
-/// Returns whether the derived rows of a session in a store are those that its facts and bytes give, with only a part of them in
-/// memory; nothing if the store's are damaged.
+/// Returns whether the derived rows in a store equal those computed from its facts and bytes, or nothing if the rows in the store
+/// are damaged. Only a part of them is in memory at a time.
 pub(crate) fn are_right(
     store: &dyn Store,
     session: &Session,
@@ -251,7 +251,7 @@ pub(crate) fn are_right(
     Ok(equal.zip(holds(store, session, &rest)?).map(|(records, rest)| records && rest))
 }
 
-/// Returns whether a store holds these derived rows of a session; nothing if its own are damaged.
+/// Returns whether a store has these derived rows of a session, or nothing if its own are damaged.
 pub(crate) fn holds(
     store: &dyn Store,
     session: &Session,

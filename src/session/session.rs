@@ -1,4 +1,4 @@
-//! Sessions: one conversation of one agent, as a store knows it.
+//! Sessions: a conversation of an agent, as a store knows it.
 
 use crate::{
     model::SessionName,
@@ -10,9 +10,9 @@ use crate::{
 /// A session of an archive.
 #[derive(Clone)]
 pub struct Session {
-    /// The store's number.
+    /// Its key in the store.
     pub key: SessionKey,
-    /// The name.
+    /// Its name.
     pub name: SessionName,
     /// The format of its records.
     pub format: &'static dyn Format,
@@ -25,14 +25,14 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Returns a session of a store; its records can be read only if their format is known.
+    /// Returns a session of a store. Fails if its format is unknown.
     pub(crate) fn from_store(key: SessionKey, name: SessionName) -> Result<Self, SessionError> {
         let format = wire::by_name(&name.format);
         let format = format.ok_or_else(|| SessionError::UnknownFormat(name.format.clone()))?;
         Ok(Self { key, name, format })
     }
 
-    /// Finds the session of a name.
+    /// Finds the session with a name.
     pub(crate) fn find(
         store: &dyn Store,
         name: &SessionName,

@@ -1,16 +1,16 @@
-//! Where a history begins, and why it may not be read from there.
+//! Where a history begins, and why it may not be readable from there.
 
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::model::{Place, Position};
 
-/// The folder in the names of parts of other sessions' files, which were taken in with a session. No file is there.
+/// The folder in the place names of parts of other sessions' files that were imported with a session. It does not exist on disk.
 pub(crate) const BASES: &str = "bases";
 
-/// Over how many files a history is followed.
+/// The maximum number of files that a history is followed through.
 pub(crate) const FOLLOWED: usize = 1000;
 
-/// Returns whether a place is the name of such a part.
+/// Returns true if a place is the name of such a part.
 pub(crate) fn is_adopted(place: &Place) -> bool {
     matches!(place, Place::Store(path) if Path::new(OsStr::from_bytes(path)).starts_with(BASES))
 }
@@ -20,33 +20,33 @@ pub(crate) fn is_adopted(place: &Place) -> bool {
 pub(crate) enum Begins {
     /// With the first entry.
     Here,
-    /// In another file of the session, which goes as far as this position.
+    /// In another file of the session, up to this position.
     At(Position),
-    /// Where it cannot be read.
+    /// In a place that cannot be read.
     Elsewhere(Elsewhere),
 }
 
-/// The beginning of a history that cannot be read.
+/// The missing beginning of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The id of the file that holds it.
+    /// The id of the file that has it.
     pub file: String,
-    /// The ordinal before which the history in that file ends.
+    /// The history in that file ends before this ordinal.
     pub ordinal: Option<u64>,
-    /// Why it is not read.
+    /// Why it is missing.
     pub gap: Gap,
 }
 
-/// Why the beginning of a history is not read.
+/// Why the beginning of a history is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// It belongs to this session, from which the other was forked.
+    /// It is in the parent session of this fork.
     Parent(String),
-    /// The file is not there.
+    /// The file does not exist.
     Missing,
-    /// The file does not reach to the place that is named.
+    /// The file ends before the place that is referenced.
     Short,
-    /// Files go on from each other in a circle, or too many of them lead there.
+    /// The files refer to each other in a circle, or are too many.
     Endless,
 }
 
@@ -63,7 +63,7 @@ impl Gap {
 }
 
 impl Elsewhere {
-    /// Returns the session to which that history belongs, if it is another one.
+    /// Returns the parent session that has the history, if it is in one.
     pub fn session(&self) -> Option<&str> {
         if let Gap::Parent(session) = &self.gap { Some(session) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Content: the bytes of a generation, put together again from its runs.
+//! Content: reassembles the bytes of a generation from its runs.
 
 use std::{collections::BTreeMap, io, ops::Range};
 
@@ -8,10 +8,10 @@ use crate::{
     store::{SessionKey, Store, StoreError},
 };
 
-/// How many lines are asked for at a time.
+/// How many lines are read at a time.
 const BATCH: usize = 256;
 
-/// Hands over the bytes of runs, the tail of the last one included, and returns how many they are.
+/// Passes on the bytes of runs, including the tail of the last one, and returns their number.
 pub(crate) fn write(
     store: &dyn Store,
     session: &Session,
@@ -21,7 +21,7 @@ pub(crate) fn write(
     write_from(store, session, &spans(runs), tail(runs), 0, &Damages::default(), each)
 }
 
-/// Hands over the bytes of spans and of a tail.
+/// Passes on the bytes of spans and of a tail.
 pub(crate) fn write_spans(
     store: &dyn Store,
     session: &Session,
@@ -32,8 +32,8 @@ pub(crate) fn write_spans(
     write_from(store, session, spans, tail, 0, &Damages::default(), each)
 }
 
-/// Hands over what is whole of the bytes of runs, the tail of the last one included, and returns how many they are; a
-/// damaged line is left out with the separator before it.
+/// Passes on the intact bytes of runs, including the tail of the last one, and returns their number. A damaged line is skipped
+/// together with the separator before it.
 pub(crate) fn write_whole(
     store: &dyn Store,
     session: &Session,
@@ -52,7 +52,7 @@ fn tail(runs: &[Run]) -> &[u8] {
     runs.last().map_or(&[], |run| &run.tail)
 }
 
-/// Hands over the bytes of spans from the entry at a place on, and of a tail.
+/// Passes on the bytes of spans, starting with the entry at a place, and of a tail.
 fn write_from(
     store: &dyn Store,
     session: &Session,
@@ -92,7 +92,7 @@ fn write_from(
     }
 }
 
-/// Returns the last bytes of a generation that ends with this run: at least `least` of them, unless it has fewer.
+/// Returns the last bytes of a generation that ends with this run: at least `least` of them, or all.
 pub(crate) fn last(
     store: &dyn Store,
     session: &Session,
@@ -105,7 +105,7 @@ pub(crate) fn last(
     loop {
         let place = end.saturating_sub(count);
         let mut runs = store.runs(session.key, generation, place)?;
-        // Another program may have added to the generation since its end was asked for.
+        // Another program may have appended to the generation since its end was read.
         runs.retain(|run| run.end() <= end);
         let mut bytes = Vec::new();
         let (spans, tail, damages) = (spans(&runs), tail(&runs), Damages::default());
@@ -120,8 +120,8 @@ pub(crate) fn last(
     }
 }
 
-/// Returns the bytes that the newest operation of a session added to a generation. These are several runs where the operation
-/// also added entries that lie in no generation, such as the whole of a result that was cut as it was appended.
+/// Returns the bytes that the newest operation added to a generation. They may be several runs, because the operation may also
+/// have added entries outside of any generation, such as the full text of a shortened result.
 pub(crate) fn newest(
     store: &dyn Store,
     session: &Session,
@@ -147,8 +147,8 @@ pub(crate) fn bytes(
     Ok(bytes)
 }
 
-/// Returns, for each of these entries, the id that its line has by itself, wherever it is: that of a line with a name
-/// says it already, and that of a damaged line is in its place.
+/// Returns for each of these entries the id of its line alone, without its link. A line with a name has that id already; a
+/// damaged line keeps its id.
 pub(crate) fn alone(
     store: &dyn Store,
     session: SessionKey,

@@ -1,4 +1,4 @@
-//! A session as a graph of entries, read from the store only as far as it is asked for.
+//! A session as a graph of entries, read from the store on demand.
 
 pub(crate) mod beginning;
 pub(crate) mod content;

@@ -1,4 +1,4 @@
-//! Places: where each entry is in a generation, found from its spans.
+//! Places: the place of each entry in a generation, computed from its spans.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -7,9 +7,9 @@ use crate::{
     wire::PhysicalLine,
 };
 
-/// Where the entries of a generation stand, and how.
+/// The places of the entries of a generation.
 pub(crate) struct Places {
-    /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
+    /// Non-overlapping ranges by first entry: the entry after the last, and the place of the first.
     last: BTreeMap<EntryNumber, (EntryNumber, PlaceNumber)>,
     /// The places that begin on the physical line of the one before, in order.
     glued: Vec<Range<PlaceNumber>>,
@@ -21,7 +21,7 @@ impl Places {
         let mut glued = Vec::new();
         for span in spans.iter().rev() {
             let end = span.entries().end;
-            // The later place in the file counts; only the part of the span that has none is added.
+            // A later place in the file takes precedence; add only entries that have no place yet.
             let taken = last.range(..span.first).next_back();
             let mut from = taken.map_or(span.first, |(_, &(behind, _))| span.first.max(behind));
             let taken: Vec<(EntryNumber, EntryNumber)> = last
@@ -57,7 +57,7 @@ impl Places {
         (entry < *behind).then(|| place.plus(entry.since(*first)))
     }
 
-    /// Returns whether any entry begins on the physical line of the one before it.
+    /// Returns true if any entry begins on the physical line of the one before it.
     pub(crate) fn has_glued(&self) -> bool {
         !self.glued.is_empty()
     }

@@ -1,4 +1,4 @@
-//! At hand: the records of a session that were read last, so that each is read once on the way along a path.
+//! A cache of recently read records, so that following a path reads each record once.
 
 use std::{cell::RefCell, collections::BTreeMap, mem};
 
@@ -9,24 +9,24 @@ use crate::{
 
 /// How many records are read at a time.
 const CHUNK: u64 = 256;
-/// How many times that are kept in memory: a path goes on near to where it was.
+/// How many chunks are cached. A path usually continues close to where it was.
 const CHUNKS: usize = 1024;
 
-/// The records that are in memory.
+/// The cached records.
 #[derive(Default)]
 pub(crate) struct AtHand(RefCell<Chunks>);
 
-/// Records that lie together, by the numbers of their chunks.
+/// Adjacent records, by chunk number.
 #[derive(Default)]
 struct Chunks {
-    /// The chunk that was asked last, as the next one mostly is.
+    /// The most recently used chunk; the next request is usually in it too.
     number: u64,
     records: Vec<Record>,
     others: BTreeMap<u64, Vec<Record>>,
 }
 
 impl AtHand {
-    /// Returns the record of an entry, which is read with those around it if it is not at hand.
+    /// Returns the record of an entry. If it is not cached, its whole chunk is read.
     pub(crate) fn get(
         &self,
         store: &dyn Store,
@@ -39,12 +39,12 @@ impl AtHand {
             chunks.turn_to(number);
         }
         let records = &mut chunks.records;
-        // Another program may have added to the session since these were read.
+        // Another program may have added to the session since this chunk was read.
         if records.last().is_none_or(|last| last.n < entry) {
             let first = EntryNumber::new(number * CHUNK);
             *records = store.records(session, first.max(EntryNumber::FIRST)..first.plus(CHUNK))?;
         }
-        // Where none is missing, a record stands as far behind the first one as its number says.
+        // Without gaps, the index of a record is its distance from the first one.
         let found = records.first().and_then(|first| records.get(entry.index_from(first.n)?));
         let found = found.filter(|record| record.n == entry).or_else(|| {
             let at = records.binary_search_by_key(&entry, |record| record.n).ok()?;
@@ -56,7 +56,7 @@ impl AtHand {
 }
 
 impl Chunks {
-    /// Takes a chunk for the one that is asked, with no records if it is not at hand.
+    /// Makes a chunk the current one; it is empty if it is not cached.
     fn turn_to(&mut self, number: u64) {
         let next = self.others.remove(&number).unwrap_or_default();
         let (last, records) =

@@ -1,11 +1,11 @@
-//! Replays: generations that were written again with other entries in place of some.
+//! Replays: generations that were rewritten with some entries replaced.
 //!
 //! ```text
-//! generation 1   u1 R1 u2     a checkpoint before u2 was given here: head R1, horizon 2
-//! generation 2   u1 r1 u2     it is followed to the same place: head r1, horizon 2
+//! generation 1   u1 R1 u2     a checkpoint before u2 was set here: head R1, horizon 2
+//! generation 2   u1 r1 u2     it is mapped to the same place: head r1, horizon 2
 //! ```
 //!
-//! Invariant: a replay has as many entries as its original, so that a place in one is the same place in the other.
+//! Invariant: a replay never has more or fewer entries than its original, so places in both correspond.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,21 @@ use crate::{
     wire::Graph,
 };
 
-/// The replays of a session that are not undone.
+/// The replays of a session that were not undone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replays {
     /// The entry that each entry replaces.
     origins: BTreeMap<EntryNumber, EntryNumber>,
-    /// The entries that replace each entry: of one that was written again on two branches, one on each.
+    /// The entries that replace each entry; an entry rewritten on two branches has one on each.
     successors: BTreeMap<EntryNumber, Vec<EntryNumber>>,
     /// The entries that were cut.
     pub(crate) cut: BTreeSet<EntryNumber>,
-    /// Each position that was written again and its new place, after the operation that did so.
+    /// Each rewritten position and its new one, with the operation that rewrote it.
     moves: Vec<(OperationNumber, Position, Position)>,
 }
 
 impl Replays {
-    /// Gathers the replays of a session; one that was never replayed costs a question.
+    /// Gathers the replays of a session. Without any, this costs one query.
     pub(crate) fn of(store: &dyn Store, session: &Session) -> Result<Self, SessionError> {
         let found = store.origins(session.key, EntryNumber::ALL)?;
         let mut replays = Self::default();
@@ -59,7 +59,7 @@ impl Replays {
         Ok(replays)
     }
 
-    /// Returns whether no entry replaces another.
+    /// Returns true if no entry replaces another.
     pub(crate) fn is_empty(&self) -> bool {
         self.origins.is_empty()
     }
@@ -67,7 +67,7 @@ impl Replays {
     /// Returns the first entry that this one replaces, or itself.
     pub(crate) fn first(&self, entry: EntryNumber) -> EntryNumber {
         let mut at = entry;
-        // A store whose origins form a circle is damaged, and no reason to walk for ever.
+        // A damaged store may have a circle of origins; the loop must still end.
         for _ in 0..=self.origins.len() {
             let Some(&origin) = self.origins.get(&at) else { break };
             at = origin;
@@ -75,14 +75,14 @@ impl Replays {
         at
     }
 
-    /// Returns the first of the entries from this one on and of those in whose place they stand: an entry that was written
-    /// again has a larger number than when it was met.
+    /// Returns the lowest number among this entry, the later ones, and the entries that those replace: a rewritten entry has a
+    /// higher number than its original.
     pub(crate) fn reach(&self, entry: EntryNumber) -> EntryNumber {
         let behind = self.origins.range(entry..).map(|(again, _)| self.first(*again));
         behind.fold(entry, EntryNumber::min)
     }
 
-    /// Returns the last of some entries that replaces this one, or itself.
+    /// Returns the last entry accepted by `among` that replaces this one, or this one.
     pub(crate) fn last(
         &self,
         entry: EntryNumber,
@@ -98,7 +98,7 @@ impl Replays {
         met.into_iter().rev().find(|at| among(*at)).unwrap_or(entry)
     }
 
-    /// Returns the last of some entries that are the same record as this one, whichever of them this is, or itself.
+    /// Returns the last entry accepted by `among` that is a version of the same record as this one, or this one.
     pub(crate) fn same(
         &self,
         entry: EntryNumber,
@@ -108,12 +108,12 @@ impl Replays {
         if among(last) { last } else { entry }
     }
 
-    /// Returns the operation that wrote a position again elsewhere.
+    /// Returns the operation that rewrote a position.
     pub(crate) fn operation(&self, at: Position) -> Option<OperationNumber> {
         self.moves.iter().find(|(_, from, _)| *from == at).map(|(n, ..)| *n)
     }
 
-    /// Returns where a place is now; while the session is in its generation, it is where it was.
+    /// Maps a place through the replays. A place in the current generation stays as it is.
     pub(crate) fn follow(
         &self,
         store: &dyn Store,

@@ -1,6 +1,6 @@
-//! Looking: a session as a graph, read from the store only as far as it is asked for.
+//! Views: a session as a graph, read from the store on demand.
 //!
-//! Invariant: each question costs about the logarithm of the session's size, once its index is there.
+//! Invariant: no query costs more than about the logarithm of the session's size, once the indexes of the view are built.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -25,7 +25,7 @@ use crate::{
 /// A byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The rows that a change has gathered and not committed yet.
+/// The rows that a change has gathered and not yet committed.
 pub(crate) struct Pending<'a> {
     pub(crate) first: EntryNumber,
     pub(crate) facts: &'a Facts,
@@ -39,7 +39,7 @@ pub(crate) struct Pending<'a> {
 }
 
 impl Pending<'_> {
-    /// Returns the entries whose records have this tag: the newest one, unless it has twins.
+    /// Returns the entries with this tag: only the newest one, unless the tag has twins.
     fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
         if !self.twins.contains(&tag) {
             let newest = self.newest.get(&tag).filter(|entry| **entry >= self.first);
@@ -58,41 +58,41 @@ impl Pending<'_> {
         entry.index_from(self.first)
     }
 
-    /// Returns the same, with the runs of another generation.
+    /// Returns the same rows with the runs of another generation.
     pub(crate) fn of(&self, generation: GenerationNumber) -> Self {
         let runs = self.bulk.runs.iter().filter(|run| run.generation == generation);
         Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
     }
 }
 
-/// A session as it is seen from a position.
+/// A session as seen from a position.
 pub struct View<'a> {
     pub(crate) store: &'a dyn Store,
-    /// The session, unless the store has nothing of it yet.
+    /// The session; `None` if the store does not have it yet.
     pub(crate) key: Option<SessionKey>,
     pub(crate) format: &'static dyn Format,
     pub(crate) position: Position,
-    /// The spans that the session's state keeps, if it is in memory.
+    /// The spans from the session's state, if it is in memory.
     pub(crate) kept: Spans,
     spans: OnceCell<Vec<Span>>,
     places: OnceCell<Places>,
     twins: OnceCell<BTreeSet<NameTag>>,
     named: RefCell<BTreeMap<NameTag, Option<EntryNumber>>>,
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
-    /// The parents of the entries whose parent is found by its name.
+    /// The parents that were found by name.
     parents: RefCell<BTreeMap<EntryNumber, Option<EntryNumber>>>,
     records: AtHand,
     pub(crate) pending: Option<Pending<'a>>,
     before: OnceCell<Box<View<'a>>>,
     pub(crate) begins: OnceCell<Begins>,
-    /// The generations that go on from this one.
+    /// The generations that continue from this one, to detect circles.
     pub(crate) behind: BTreeSet<GenerationNumber>,
-    /// What is done about damaged lines.
+    /// What to do about damaged lines.
     pub(crate) damages: Damages,
 }
 
 impl<'a> View<'a> {
-    /// Makes a view; without the spans that the session's state keeps, each run of the generation is read.
+    /// Makes a view. Without the spans from the session's state, every run of the generation is read.
     pub fn new(
         store: &'a dyn Store,
         session: &'a Session,
@@ -103,7 +103,7 @@ impl<'a> View<'a> {
         Self { kept, ..Self::over(store, Some(session.key), session.format, position) }
     }
 
-    /// Makes a view of a generation from its end.
+    /// Makes a view of a whole generation.
     pub(crate) fn whole(
         store: &'a dyn Store,
         session: &'a Session,
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         self.position
     }
 
-    /// Makes a view of a session that the store may not have.
+    /// Makes a view of a session that the store may not have yet.
     pub(crate) fn over(
         store: &'a dyn Store,
         key: Option<SessionKey>,
@@ -147,17 +147,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Goes on behind damaged lines, which are gathered: a damaged record says nothing.
+    /// Skips and gathers damaged lines; a damaged record has no messages.
     pub(crate) fn gathering(self, damages: &Damages) -> Self {
         Self { damages: damages.clone(), ..self }
     }
 
-    /// Returns what is done about damaged lines.
+    /// Returns what to do about damaged lines.
     pub(crate) fn damages(&self) -> &Damages {
         &self.damages
     }
 
-    /// Looks at another generation, with the records that were read so far in memory.
+    /// Moves to another position and keeps the cached records.
     pub(crate) fn moved(self, position: Position) -> Self {
         Self {
             position,
@@ -178,7 +178,7 @@ impl<'a> View<'a> {
         self.store
     }
 
-    /// Also shows the rows that a change has gathered.
+    /// Adds the rows that a change has gathered.
     pub(crate) fn add(&mut self, pending: Pending<'a>) {
         self.pending = Some(pending);
     }
@@ -207,15 +207,15 @@ impl<'a> View<'a> {
         Ok(self.spans.get_or_init(|| spans))
     }
 
-    /// Returns the spans that the state keeps of the generation, if they reach to the horizon or to the place where fresh runs
-    /// begin: the store may have grown since.
+    /// Returns the spans from the state if they reach the horizon, or the place where new runs begin: the store may have grown
+    /// since.
     fn kept_spans(&self, fresh: Option<u64>) -> Option<Vec<Span>> {
         let spans = self.kept.of(self.position.generation);
         let end = spans.last()?.end();
         (fresh == Some(end) || fresh.is_none() && self.position.horizon <= end).then_some(spans)
     }
 
-    /// Returns whether the generation is the first one, and no entry of another came in between.
+    /// Returns true for a first generation whose entries have consecutive numbers.
     fn holds_all(&self) -> Result<bool, StoreError> {
         let goes_on =
             |pair: &[Span]| matches!(pair, [one, next] if one.entries().end == next.first);
@@ -242,7 +242,7 @@ impl<'a> View<'a> {
         self.format
     }
 
-    /// Returns, for each of these entries, the id that its line has by itself, wherever it is.
+    /// Returns for each of these entries the id of its line alone, without its link.
     pub(crate) fn alone(&self, entries: &[EntryNumber]) -> Result<Vec<EntryId>, SessionError> {
         let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
         let mut ids = Vec::with_capacity(entries.len());
@@ -258,7 +258,7 @@ impl<'a> View<'a> {
         Ok(ids)
     }
 
-    /// Returns the record that was derived from an entry, whatever is on its physical line beside it.
+    /// Returns the record derived from an entry, ignoring any other record on the same physical line.
     pub(crate) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let fresh =
             self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
@@ -268,7 +268,7 @@ impl<'a> View<'a> {
         Ok(self.records.get(self.store, self.key()?, entry)?)
     }
 
-    /// Returns whether another entry is on the physical line of this one.
+    /// Returns true if another entry is on the physical line of this one.
     fn shares_its_line(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let places = self.places()?;
         if !places.has_glued() {
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
         Ok(is_glued(place)? || is_glued(place.next())?)
     }
 
-    /// Returns whether some entry begins on the physical line of the one before.
+    /// Returns true if any entry begins on the physical line of the one before.
     pub(crate) fn has_glued(&self) -> Result<bool, StoreError> {
         Ok(self.places()?.has_glued())
     }
@@ -309,8 +309,8 @@ impl<'a> View<'a> {
         Ok(self.twins.get_or_init(|| held.into_iter().chain(fresh).collect()))
     }
 
-    /// Returns the entry that has the name of this one here: where several have it, the last one in this generation. Given is
-    /// the newest of them, which is the last one where entries stand in the order of their numbers.
+    /// Returns the last entry in this generation with the same name as `newest`, which is the newest such entry. They differ only
+    /// if the entries are not in the order of their numbers.
     pub(crate) fn bearer(&self, newest: EntryNumber) -> Result<EntryNumber, SessionError> {
         let rises = |pair: &[Span]| matches!(pair, [one, next] if one.entries().end <= next.first);
         match self.record(newest)?.name {
@@ -329,7 +329,7 @@ impl<'a> View<'a> {
         self.runs_behind(0)
     }
 
-    /// Returns the runs of the generation that end behind a place; from 0 on every one.
+    /// Returns the runs of the generation that end after a place; all of them for 0.
     pub(crate) fn runs_behind(&self, from: u64) -> Result<Vec<Run>, StoreError> {
         let generation = self.position.generation;
         let held = self.key.map(|key| self.store.runs(key, generation, from)).transpose()?;
@@ -339,7 +339,7 @@ impl<'a> View<'a> {
         Ok(runs)
     }
 
-    /// Returns how many bytes the line of each of these entries has.
+    /// Returns the length of the line of each of these entries.
     pub(crate) fn lengths(&self, entries: Range<EntryNumber>) -> Result<Vec<u64>, StoreError> {
         let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
         let held = entries.start..entries.end.min(first);
@@ -356,7 +356,7 @@ impl<'a> View<'a> {
         Ok(lengths)
     }
 
-    /// Returns the last landmark of a kind among the entries with these numbers.
+    /// Returns the last landmark of a kind in a range of entries.
     fn last_landmark(
         &self,
         landmark: Landmark,
@@ -372,7 +372,7 @@ impl<'a> View<'a> {
         Ok(if held.is_empty() { None } else { self.store.landmark(self.key()?, landmark, held)? })
     }
 
-    /// Hands over the lines of these entries, in this order: of a damaged one, over which the reader goes on, none of its bytes.
+    /// Passes on the lines of these entries, in this order; empty for a damaged one if damage is gathered.
     fn each_line(
         &self,
         entries: &[EntryNumber],
@@ -393,14 +393,14 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Returns the name of the record that an entry says it follows.
+    /// Returns the name of the parent in an entry's record.
     fn followed(&self, entry: EntryNumber) -> Result<Option<String>, Failure> {
         let line = self.line(entry)?;
         let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
         Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
     }
 
-    /// Returns the entry that an entry follows, if its parent's name has this tag.
+    /// Returns the parent of an entry, given the tag of the parent's name.
     fn follows(&self, entry: EntryNumber, tag: NameTag) -> Result<Option<EntryNumber>, Failure> {
         if !self.bearers.borrow().contains_key(&tag) {
             let found = self.bearers_of(tag)?;
@@ -415,7 +415,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the entries of the session whose records have this tag.
+    /// Returns the entries of the session with this tag.
     pub(crate) fn entries_of(&self, tag: NameTag) -> Result<Vec<EntryNumber>, StoreError> {
         let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
         let mut entries = held.unwrap_or_default();
@@ -423,7 +423,7 @@ impl<'a> View<'a> {
         Ok(entries)
     }
 
-    /// Returns whether the entries within the horizon whose records have this tag have names of their own.
+    /// Returns true if all entries within the horizon that share this tag have different names.
     pub(crate) fn has_namesakes_apart(&self, tag: NameTag) -> Result<bool, SessionError> {
         let count = self.tagged(tag)?.len();
         Ok(match self.bearers_of(tag)? {
@@ -432,7 +432,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
+    /// Returns the entries with this tag within the horizon, paired with their places, in order.
     pub(crate) fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
         let mut tagged = Vec::new();
         for entry in self.entries_of(tag)? {
@@ -447,7 +447,7 @@ impl<'a> View<'a> {
         if let [] | [_] = tagged.as_slice() {
             return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
         }
-        // Equal tags are no proof of equal names.
+        // Equal tags do not prove equal names.
         let entries: Vec<EntryNumber> = tagged.into_iter().map(|(_, entry)| entry).collect();
         let mut last = BTreeMap::new();
         self.each_line(&entries, &mut |entry, line| {
@@ -462,11 +462,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// The last entry within the horizon of each name of a tag.
+/// The last entry within the horizon for each name of a tag.
 enum Bearers {
-    /// All entries of the tag have one name.
+    /// All entries of the tag share one name.
     Alike(Option<EntryNumber>),
-    /// They have several.
+    /// The entries have several names.
     Apart(BTreeMap<String, EntryNumber>),
 }
 
@@ -505,7 +505,7 @@ impl Graph for View<'_> {
             Parent::Root => return Ok(None),
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
-                // Only an entry that an agent wrote into another state of its file can follow one that is not there.
+                // Only an entry that an agent wrote into another state of its file can have a parent that is not in this one.
                 _ if !self.format.traits().has_parents_in_file && !self.holds_all()? => {
                     let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
                     return Ok((!is_apart).then_some(parent));
@@ -549,7 +549,7 @@ impl Graph for View<'_> {
     fn bears(&self, record: &Record) -> Result<bool, Failure> {
         match record.name {
             Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)? == Some(record.n)),
-            // No other entry has the name.
+            // The name is unique.
             Some(_) => Ok(self.place(record.n)?.is_some()),
             None => Ok(true),
         }
@@ -580,7 +580,7 @@ impl Graph for View<'_> {
         let horizon = self.position.horizon;
         let runs = self.runs_behind(horizon.saturating_sub(1))?;
         match runs.last() {
-            // Behind the last run stands what is no whole line.
+            // After the last run there is only an incomplete line.
             Some(last) if last.end() <= horizon => Ok(last.length()),
             _ => Ok(self.end_of(horizon)?),
         }

@@ -1,8 +1,8 @@
 //! Departures: how an agent left each file that it set aside for the next one.
 //!
 //! ```text
-//! context_1    a b c d          left by a compaction: what is above the boundary is d and what d follows
-//! context      a boundary e     the first entry that both do not share is the boundary
+//! context_1    a b c d          left by a compaction: the boundary follows d and the path to d
+//! context      a boundary e     the boundary is the first entry where the two files differ
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ use crate::{
 /// A file that was left for the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
-    /// Where it ends.
+    /// Its end.
     pub(crate) at: Position,
-    /// The entry at its end.
+    /// Its last entry.
     pub(crate) head: EntryNumber,
     /// How it was left.
     pub(crate) by: Departure,
-    /// The first entry of the next file that follows the end of this one, if it was compacted.
+    /// If it was compacted: the first entry of the next file that follows its end.
     pub(crate) next: Option<EntryNumber>,
 }
 
-/// Returns how each file was left that the agent set aside, in order.
+/// Returns how each file that the agent set aside was left, in order.
 pub(crate) fn departures(
     store: &dyn Store,
     session: &Session,
@@ -41,7 +41,7 @@ pub(crate) fn departures(
         let [at, next] = pair else { continue };
         let (old, next) = (look(at), look(next));
         let Some(by) = session.format.departure(&old, &next)? else { continue };
-        // Where a command went elsewhere, its branches tell that.
+        // A move by a command is already visible in its branches.
         if by != Departure::Compaction && is_by_command(state, at) {
             continue;
         }
@@ -59,7 +59,7 @@ pub(crate) fn departures(
     Ok(found)
 }
 
-/// Returns whether a command set a file aside, which may have been taken in since under its new name.
+/// Returns true if a command set a file aside. The file may have been imported since under its new name.
 fn is_by_command(state: &State, at: &Position) -> bool {
     let place = state.file_of(at.generation).and_then(|file| state.file(file));
     let name = place.and_then(Place::name);
@@ -69,7 +69,7 @@ fn is_by_command(state: &State, at: &Position) -> bool {
     })
 }
 
-/// Returns the ends of the files that an agent set aside for the next one, in order, with the live one behind them.
+/// Returns the ends of the files that an agent set aside, in order, followed by that of the live file.
 pub(crate) fn set_aside(state: &State, format: &dyn Format) -> Vec<Position> {
     let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
     let mut live = None;

@@ -1,12 +1,12 @@
-//! Ends: as much of the end of a path as tells what is wanted, so that a long history costs no more than a short one.
+//! Ends: reads only as much of the end of a path as is needed, so that a long history costs no more than a short one.
 //!
 //! ```text
-//! one     a b c d e f          ends of both, from a settled entry on that they share:   d e f
-//! other   a b c d e g h                                                                  d e g h
+//! one     a b c d e f          the ends of both, from a settled entry on that they share:   d e f
+//! other   a b c d e g h                                                                     d e g h
 //! ```
 //!
-//! Invariant: the same entries stand before the ends of two paths, and the same of them are sent, unless one of the ends is
-//! known to hold all that is sent of its path.
+//! Invariant: the ends of two paths never hide a difference: the entries before them are the same, and the same of those are
+//! sent, unless one of the ends is known to contain all that is sent of its path.
 
 use std::collections::BTreeSet;
 
@@ -16,37 +16,37 @@ use crate::{
     wire::{Edit, Graph as _},
 };
 
-/// How many of the last entries are looked at first.
+/// How many of the last entries are read first.
 const LOOKED: usize = 64;
-/// How many times as many are looked at each next time.
+/// The factor for reading more each time.
 const MORE: usize = 4;
-/// Up to how many tags of several names are looked up, before whole paths are read instead.
+/// With more ambiguous tags than this, whole paths are read instead.
 const TWINS: usize = 4096;
-/// How far before a place a record may stand that something behind the place belongs to.
+/// How far before a place a record may be that belongs to something after the place.
 const NEAR: u64 = 1024;
 
 /// The last entries of a path, and what is sent of them.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// As many of the path as were looked at.
+    /// The entries of the path that were read.
     pub(crate) path: Vec<EntryNumber>,
-    /// Whether that is all of it.
+    /// Whether that is the whole path.
     pub(crate) is_all: bool,
-    /// What is sent.
+    /// The entries that are sent.
     pub(crate) sent: Vec<EntryNumber>,
-    /// Those entries of it of which something else is sent than they say.
+    /// Those whose content is changed by an edit before it is sent.
     pub(crate) edits: Vec<(EntryNumber, Edit)>,
     /// Whether nothing else is sent.
     pub(crate) is_whole: bool,
 }
 
 impl View<'_> {
-    /// Returns what the agent would send at the head, and the part of the path that holds it.
+    /// Returns what the agent would send at the head, and the part of the path that contains it.
     pub(crate) fn sending(&self) -> Result<Sending, SessionError> {
         self.sending_within(LOOKED)
     }
 
-    /// Returns the same; `limit` of the last entries are looked at first.
+    /// Like [`Self::sending`], reading `limit` of the last entries first.
     pub(crate) fn sending_within(&self, limit: usize) -> Result<Sending, SessionError> {
         let mut limit = limit;
         loop {
@@ -58,7 +58,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns what the agent would send of the last entries of the path.
+    /// Returns what the agent would send of the last `limit` entries of the path.
     pub(crate) fn sending_of(&self, limit: usize) -> Result<Sending, SessionError> {
         let path = self.path(limit)?.entries;
         let sent = self.format.context(self, &path)?;
@@ -68,7 +68,7 @@ impl View<'_> {
     }
 }
 
-/// Returns the ends of the paths of two views of a session, from an entry on that both share: what comes before it is the
+/// Returns the ends of the paths of two views of a session, starting at an entry that both share. What comes before it is the
 /// same, unless these are the whole paths.
 pub(crate) fn ends(
     one: &View<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn ends(
     ends_within(LOOKED, one, other)
 }
 
-/// Returns the same; `limit` of the last entries are looked at first.
+/// Like [`ends`], reading `limit` of the last entries first.
 pub(crate) fn ends_within(
     limit: usize,
     one: &View<'_>,
@@ -103,8 +103,8 @@ pub(crate) fn ends_within(
     }
 }
 
-/// Returns the first of the settled entries that two paths share, if another one follows: what prepares the turn at which
-/// they part comes after it.
+/// Returns the first settled entry that two paths share if there is a second one. Records that prepare the turn where the paths
+/// fork come after it.
 fn shared(
     one: &View<'_>,
     other: &View<'_>,
@@ -120,7 +120,7 @@ fn shared(
     Ok(shared.next().filter(|_| shared.next().is_some()))
 }
 
-/// Returns whether the files that lead to an entry are the same up to there in two views, and orderly.
+/// Returns true if two views have the same orderly files up to an entry.
 fn begins_alike(
     one: &View<'_>,
     other: &View<'_>,
@@ -138,7 +138,7 @@ fn begins_alike(
 }
 
 impl View<'_> {
-    /// Returns the first place at which an entry of a part of a path is.
+    /// Returns the lowest place of the entries of a path.
     fn first(&self, path: &[EntryNumber]) -> Result<PlaceNumber, SessionError> {
         let mut first = self.end();
         for &entry in path {
@@ -147,15 +147,15 @@ impl View<'_> {
         Ok(first)
     }
 
-    /// Returns whether no record before a place belongs to one behind it, or the other way, by anything but the order in which
-    /// they stand: each name there is that of one entry, and came before all that refer to it.
+    /// Returns true if records before and after a place are related by nothing but their order: each name belongs to one entry,
+    /// which comes before all references to it.
     fn is_orderly_from(&self, place: PlaceNumber) -> Result<bool, SessionError> {
         let twins = self.twins()?;
         if twins.len() > TWINS || self.has_glued()? {
             return Ok(false);
         }
         for &tag in twins {
-            // One that a single entry has, or none, came late.
+            // A tag with fewer than two entries was referenced before its entry came, or it never came.
             if self.entries_of(tag)?.len() < 2 {
                 return Ok(false);
             }
@@ -169,7 +169,7 @@ impl View<'_> {
         Ok(true)
     }
 
-    /// Returns whether another view's file begins with the same entries up to a place, and goes on from the same file.
+    /// Returns true if another view's file begins with the same entries up to a place, and neither continues another file.
     fn holds_alike(&self, other: &View<'_>, end: PlaceNumber) -> Result<bool, SessionError> {
         let (Begins::Here, Begins::Here) = (self.begins()?, other.begins()?) else {
             return Ok(false);

@@ -1,16 +1,16 @@
-//! Kin: the session that another one was made of, and the place where they part.
+//! Kin: the session from which another was made, and the fork point.
 //!
-//! A session's own word ([`TieKind::Fork`], [`TieKind::SubAgent`], [`TieKind::Continuation`]) goes first. For sessions
-//! that only begin alike, the entries tell:
+//! What a session itself declares ([`TieKind::Fork`], [`TieKind::SubAgent`], [`TieKind::Continuation`]) takes precedence. For
+//! sessions that only begin alike, the entries decide:
 //!
 //! ```text
 //! original   a b c d e f           its first entry of its own (e) is the oldest, or it has none
-//! fork       a b c d x y           made of the one with which it shares most
+//! fork       a b c d x y           made from the session with which it shares most
 //! ```
 //!
-//! Where entries have no time, the longer one is taken for the original.
+//! Where entries have no times, the longer session is the original.
 //!
-//! Invariant: the answer depends on the content of the sessions, and not on the order in which they came.
+//! Invariant: the answer depends on nothing but the content of the sessions, in particular not on the order of their import.
 
 use std::{cmp::Reverse, collections::BTreeSet, ops::Range};
 
@@ -25,20 +25,20 @@ use crate::{
     wire::Graph,
 };
 
-/// How many sessions that begin alike are compared, the first by their names.
+/// How many sessions that begin alike are compared, first ones by name.
 const ALIKE: usize = 64;
 
-/// Among how many first records the part begins that a copy keeps.
+/// The copied part begins within this many first records.
 const HEADING: usize = 8;
 
-/// The bond of a session to another one.
+/// The relation of a session to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
-    /// It was made of a part of the other.
+    /// It was made from a part of the other.
     Fork,
     /// It works for the other.
     SubAgent,
-    /// It goes on under the other's id.
+    /// It continues under the other's id.
     Continuation,
 }
 
@@ -52,7 +52,7 @@ impl Bond {
         }
     }
 
-    /// Returns it in words, to be followed by the other session.
+    /// Returns it in words that are followed by the other session.
     pub fn words(self) -> &'static str {
         match self {
             Self::Fork => "fork of",
@@ -62,24 +62,24 @@ impl Bond {
     }
 }
 
-/// The session that another one was made of.
+/// The session from which another was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kin {
-    /// Its bond to that session.
+    /// The relation to that session.
     pub bond: Bond,
     /// The agent's id of that session.
     pub session: String,
     /// Whether that session is in the archive.
     pub is_held: bool,
-    /// Whether nothing was copied: its history begins there, and is not shown.
+    /// Whether nothing was copied: the history begins in that session and is not shown.
     pub continues: bool,
-    /// The last entry that was taken over, as it is here.
+    /// The last shared entry, in this session.
     pub here: Option<EntryId>,
-    /// The same entry, as it is there.
+    /// The last shared entry, in that session.
     pub there: Option<EntryId>,
 }
 
-/// Returns the session that a session was made of.
+/// Returns the session from which a session was made.
 pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionError> {
     let ties = store.ties(session.key)?;
     let said = |kind| -> Result<Option<String>, SessionError> {
@@ -100,7 +100,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
         let held = Session::find(store, &name)?;
         let here = Side::of(store, session)?;
         let there = held.as_ref().map(|held| Side::of(store, held)).transpose()?;
-        // A sub-agent's records name its session too; only entries that both hold were taken over.
+        // A sub-agent's records also name its session, so check that both have the entries.
         let copied = if bond == Bond::Fork { here.copied(&name.id)? } else { None };
         let base = if bond == Bond::Fork { here.view.elsewhere()? } else { None };
         let (here, there) = match bond {
@@ -129,7 +129,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
     alike(store, session, &beginnings(&ties))
 }
 
-/// Returns whether the named original of a session is a file of its own, from which its newest file goes on.
+/// Returns true if the declared original of a session is one of its own files, from which its newest file continues.
 fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(false) };
@@ -139,13 +139,13 @@ fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, Ses
     Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
 }
 
-/// Returns the beginnings of a session, of which most of its generations have the same.
+/// Returns the distinct beginnings of a session; most of its generations share one.
 fn beginnings(ties: &[(GenerationNumber, Vec<Tie>)]) -> BTreeSet<&Tie> {
     let all = ties.iter().flat_map(|(_, ties)| ties);
     all.filter(|tie| tie.kind == TieKind::Beginning).collect()
 }
 
-/// Finds the original among the sessions that begin as one does.
+/// Finds the original among the sessions that begin alike.
 fn alike(
     store: &dyn Store,
     session: &Session,
@@ -184,27 +184,27 @@ fn alike(
     Ok(best.map(|(_, kin)| kin))
 }
 
-/// Which of several originals a session was made of: the one with which it shares most, then the oldest.
+/// Ranks possible originals: the one that shares most wins, then the oldest.
 type Merit = (PlaceNumber, Reverse<Rank>);
 
-/// The rank of the older session: the time of its first own entry, or how much it has of its own; then its name.
+/// Orders sessions by age: the time of the first entry of its own, or how many it has; then its name.
 type Rank = (Option<Timestamp>, Reverse<usize>, SessionName);
 
-/// One of two sessions that are compared, in its current state. What a copy would hold too counts: of a session whose records
-/// have names those records.
+/// One of two sessions that are compared, in its current state. Only entries that a copy would have count: if records have names,
+/// only those with names.
 struct Side<'a> {
     session: &'a Session,
     view: View<'a>,
     is_named: bool,
-    /// Where the first entry is that counts.
+    /// The place of the first entry that counts.
     first: PlaceNumber,
 }
 
 impl<'a> Side<'a> {
     fn of(store: &'a dyn Store, session: &'a Session) -> Result<Self, SessionError> {
         let tip = store.state(session.key)?;
-        // The entries that were taken over stand in the first of the files that lead to the newest one.
-        // A damaged record is like no other, and no reason not to compare the rest.
+        // Copied entries are in the first of the files that lead to the newest one.
+        // A damaged record matches nothing; the rest can still be compared.
         let view = View::whole(store, session, &tip, tip.generation());
         let view = view.gathering(&Damages::gathered()).into_first()?;
         let mut side = Self { session, view, is_named: true, first: PlaceNumber::FIRST };
@@ -227,7 +227,7 @@ impl<'a> Side<'a> {
         Ok(self.first)
     }
 
-    /// Returns the entries at these places that count, each behind its place.
+    /// Returns the entries at these places that count, paired with their places.
     fn counted(
         &self,
         places: Range<PlaceNumber>,
@@ -253,7 +253,7 @@ impl<'a> Side<'a> {
         self.counted(places).next_back().transpose()
     }
 
-    /// Returns the place before which every entry that counts has a property; those that have it stand before all others.
+    /// Returns the place where the entries that count stop having a property. The entries that have it must come first.
     fn until(
         &self,
         has: impl Fn(EntryNumber) -> Result<bool, SessionError>,
@@ -269,7 +269,7 @@ impl<'a> Side<'a> {
         Ok(low)
     }
 
-    /// Returns the entry that another side has of one of these, if it has it.
+    /// Returns the other side's version of an entry, if it has one.
     fn met(
         &self,
         entry: EntryNumber,
@@ -286,12 +286,12 @@ impl<'a> Side<'a> {
         Ok(found.last().copied())
     }
 
-    /// Returns the place before which another side has every entry too.
+    /// Returns the place up to which the other side has every entry too.
     fn shared(&self, there: &Side<'_>) -> Result<PlaceNumber, SessionError> {
         self.until(|entry| Ok(self.met(entry, there)?.is_some()))
     }
 
-    /// Returns the last entry that a copy shares with its original, here and there.
+    /// Returns the last entry that a copy shares with its original, on both sides.
     fn parting(
         &self,
         there: &Side<'_>,
@@ -333,7 +333,7 @@ impl<'a> Side<'a> {
         Ok(copied(last)?.map(|name| (last, name)))
     }
 
-    /// Returns the last entry of a history that begins in this session.
+    /// Returns the last entry in this session of a history that begins here.
     fn before(&self, base: &Elsewhere) -> Result<Option<EntryNumber>, SessionError> {
         let of_file = self.view.of_file(&base.file)?;
         let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
@@ -349,14 +349,14 @@ impl<'a> Side<'a> {
         Ok(n.checked_sub(1).map(|n| view.at(PlaceNumber::new(n as u64))).transpose()?.flatten())
     }
 
-    /// Returns the entry of a name.
+    /// Returns the entry with a name.
     fn named(&self, name: &str) -> Result<Option<EntryNumber>, SessionError> {
         let tag = crate::model::NameTag::of(name);
         let found = self.view.store().named(self.session.key, tag, tag)?;
         Ok(found.last().copied())
     }
 
-    /// Returns the rank by which the older comes first, given the place before which all is shared.
+    /// Returns the rank of a session, given the place up to which all is shared.
     fn rank(&self, shared: PlaceNumber) -> Result<Rank, SessionError> {
         let mut own = self.counted(shared..self.view.end());
         let name = self.session.name.clone();
@@ -373,7 +373,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the first number below `end` that lacks a property which all numbers before it have.
+/// Returns the first number below `end` without a property that all numbers before it have.
 fn first_without(
     end: usize,
     has: impl Fn(usize) -> Result<bool, SessionError>,

@@ -1,4 +1,4 @@
-//! Lineage: where the history of a file begins, if that is another file of its session.
+//! Lineage: the file of a session from which another file of it continues.
 //!
 //! ```text
 //! generation 1   a b c d e f          generation 2   (generation 1, up to d) g h
@@ -6,11 +6,11 @@
 //!                                     the path of i: a b c d g i
 //! ```
 //!
-//! Which generation a file's first record means is found when it is asked for, so that the order in which the files
-//! came does not matter, and a base that was taken in again is read as it is now.
+//! The generation that a file's first record refers to is looked up when needed. So the order in which the files were imported
+//! does not matter, and a base that was imported again is read in its newest state.
 //!
-//! Invariant: entries stay with the session they are in. A history that begins in another session is read from the part of
-//! that session's file that was taken in with it, and is not read where none was.
+//! Invariant: no entry belongs to two sessions. A history that begins in another session is read from the part of that session's
+//! file that was imported along with this one, and is missing if there is none.
 
 use crate::{
     json::Raw,
@@ -25,7 +25,7 @@ use crate::{
     wire::{Base, FileName, Graph, first_record},
 };
 
-/// How many entries are looked at together to find where a base ends.
+/// How many entries are read together to find the end of a base.
 const LOOKED: u64 = 256;
 
 impl View<'_> {
@@ -38,7 +38,7 @@ impl View<'_> {
         Ok(self.begins.get_or_init(|| found))
     }
 
-    /// Looks at the first of the files that lead here.
+    /// Moves to the first of the files that lead here.
     pub(crate) fn into_first(self) -> Result<Self, SessionError> {
         let mut view = self;
         while let Begins::At(position) = *view.begins()? {
@@ -47,7 +47,7 @@ impl View<'_> {
         Ok(view)
     }
 
-    /// Returns the entries of all files that lead here, those of the first one first.
+    /// Returns the entries of all files that lead here, first file first.
     pub(crate) fn lineage(&self) -> Result<Vec<EntryNumber>, SessionError> {
         let mut files = Vec::new();
         self.climb(&mut |view| {
@@ -58,13 +58,13 @@ impl View<'_> {
         Ok(files.concat())
     }
 
-    /// Returns where the history begins, of all files that lead here, if it cannot be read.
+    /// Returns where the history that leads here begins, if that part is missing.
     pub(crate) fn elsewhere(&self) -> Result<Option<Elsewhere>, SessionError> {
         let begins = self.climb(&mut |_| Ok(()))?;
         Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
     }
 
-    /// Returns the position at which nothing comes after an entry of the files that lead here.
+    /// Returns the position in the files that lead here where an entry is the last one.
     pub(crate) fn ending_at(&self, entry: EntryNumber) -> Result<Option<Position>, SessionError> {
         let mut found = None;
         self.climb(&mut |view| {
@@ -77,7 +77,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Returns how many entries stand from one on, in the files that lead here, if it is in any of them.
+    /// Counts the entries from one on, in the files that lead here. Returns nothing if none of them has it.
     pub(crate) fn since(&self, entry: EntryNumber) -> Result<Option<u64>, SessionError> {
         let (mut since, mut found) = (0, None);
         self.climb(&mut |view| {
@@ -91,7 +91,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
+    /// Visits each of the files that lead here, last one first, and returns where the first one begins.
     pub(crate) fn climb(
         &self,
         each: &mut dyn FnMut(&Self) -> Result<(), SessionError>,
@@ -109,7 +109,7 @@ impl View<'_> {
         Ok(begins)
     }
 
-    /// Returns the newest state of the session's file of an id, whole; of several files the newest one.
+    /// Returns a view of the session's newest file with this id, complete.
     pub(crate) fn of_file(&self, id: &str) -> Result<Option<Self>, SessionError> {
         let Some(&generation) = self.states(|name| name.id == id)?.first() else { return Ok(None) };
         let whole = self.base(Position { generation, head: None, horizon: u64::MAX });
@@ -117,17 +117,17 @@ impl View<'_> {
         Ok(Some(self.base(Position { generation, head: None, horizon })))
     }
 
-    /// Returns whether one of a session's own files has this id.
+    /// Returns true if one of a session's own files has this id.
     pub(crate) fn has_file(&self, session: &str, id: &str) -> Result<bool, SessionError> {
         Ok(!self.states(|name| name.id == id && name.session == session)?.is_empty())
     }
 
-    /// Returns why the agent does not resume the generation's file, if it does not. Agents pass what is no record.
+    /// Returns why the agent does not resume the generation's file, if it does not. Lines that are not records are ignored.
     pub(crate) fn unresumed(&self) -> Result<Option<&'static str>, SessionError> {
         Ok(self.format.unresumed(first_record(self)?.as_ref()))
     }
 
-    /// Looks at a generation from which this one goes on.
+    /// Returns a view of a generation that this one continues.
     pub(crate) fn base(&self, position: Position) -> Self {
         let mut base = Self::over(self.store, self.key, self.format, position);
         base.kept = self.kept.clone();
@@ -163,18 +163,18 @@ impl View<'_> {
         Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
     }
 
-    /// Returns why no file of the session is the one that is named.
+    /// Returns why the base is not among the session's files.
     fn gap(&self, base: &Base) -> Result<Gap, SessionError> {
         if let Some(session) = &base.session {
             return Ok(Gap::Parent(session.clone()));
         }
-        // Only a file that is not its session's first goes on from another one of it.
+        // Only a later file of a session can continue another one of it.
         let own = self.files()?.into_iter().find(|(_, at)| *at == self.position.generation);
         let is_later = own.is_some_and(|(name, _)| name.id != name.session);
         Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
     }
 
-    /// Returns the newest generation of each file whose name is meant, the newest first.
+    /// Returns the newest generation of each file selected by name, newest first.
     fn states(
         &self,
         is_meant: impl Fn(&FileName) -> bool,
@@ -209,7 +209,7 @@ impl View<'_> {
 
     /// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
     ///
-    /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
+    /// Counts back from the end of the run, because a revert usually keeps more entries than it drops.
     pub(crate) fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
         let runs = self.every_run()?;
         if runs.last().is_none_or(|run| run.length() < bytes) {
@@ -238,7 +238,7 @@ impl View<'_> {
         Ok(Some(run.start + left))
     }
 
-    /// Returns where in the generation's file this many entries end.
+    /// Returns the offset in the generation's file where this many entries end.
     pub(crate) fn end_of(&self, entries: u64) -> Result<u64, StoreError> {
         let runs = self.runs_behind(entries.saturating_sub(1))?;
         let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };

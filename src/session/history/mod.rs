@@ -1,4 +1,4 @@
-//! Where a session comes from and how it hangs together: its parents, its files, its sub-agents, its ends.
+//! The history of a session: its parents, its files, its sub-agents, its ends.
 
 pub(crate) mod departures;
 pub(crate) mod ends;

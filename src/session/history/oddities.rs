@@ -1,6 +1,6 @@
-//! Oddities of a session: they are not damage, but each explains why a path is not the one that the file alone gives.
+//! Oddities of a session: no damage, but each explains why a path differs from what the file alone suggests.
 //!
-//! Invariant: an oddity that an import names with its line is named here with its entry.
+//! Invariant: no oddity that an import reports by line is missing here, where it is reported by entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::{
 /// The description of a record that repeats another.
 pub(crate) const REPEATED: &str = "an earlier record has the same id";
 
-/// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
+/// Returns the places of records in a generation that have the same name as an earlier one.
 pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError> {
     let mut names: BTreeSet<NameTag> = BTreeSet::new();
     let mut repeated = Vec::new();
     for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
-        // Without a name, a line behind another one is another entry.
+        // Without a name, an equal line is a different entry.
         if view.record(entry)?.name.is_some_and(|name| !names.insert(name)) {
             repeated.push(place);
         }
@@ -28,7 +28,7 @@ pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError
     Ok(repeated)
 }
 
-/// Returns the oddities of the newest state of each file of a session, each kind with the entries that it concerns.
+/// Returns the oddities of the newest state of each file of a session: each kind with its entries.
 pub(crate) fn oddities(
     store: &dyn Store,
     session: &Session,
@@ -36,7 +36,7 @@ pub(crate) fn oddities(
     let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
     let state = store.state(session.key)?;
     let view = View::new(store, session, Position::default(), Some(&state.spans));
-    // A line that cannot be read is told as damage, and is not odd.
+    // An unreadable line is reported as damage, not as an oddity.
     let damages = Damages::gathered();
     let mut view = view.gathering(&damages);
     let (mut newest, mut walked) = (BTreeMap::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Origins: the entries that an entry replaces.
 //!
 //! ```text
-//! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
+//! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and has everything that 9 hides
 //! ```
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     store::Store,
 };
 
-/// Returns the entries that an entry is in for, the nearest first, each behind the operation that replaced it.
+/// Returns the entries that an entry replaces, nearest first, each with the operation that replaced it.
 pub(crate) fn chain(
     store: &dyn Store,
     session: &Session,
@@ -19,7 +19,7 @@ pub(crate) fn chain(
     let mut chain = Vec::new();
     let mut at = entry;
     while let Some((operation, found)) = store.origins(session.key, at.alone())?.pop() {
-        // A store whose origins form a circle is damaged, and no reason to walk for ever.
+        // A damaged store may have a circle of origins; the loop must still end.
         if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
             break;
         }

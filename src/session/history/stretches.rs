@@ -1,4 +1,4 @@
-//! Stretches: the entries of a graph that are shown as one node, because nothing parts them.
+//! Stretches: entries of a graph that are shown as one node, because no fork separates them.
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
@@ -9,23 +9,23 @@ use crate::{
     wire::Graph,
 };
 
-/// Entries that come after each other and are shown as one. There may be a million, each of one entry, so that it counts in
-/// as few bytes as the entries of a web need.
+/// Consecutive entries that are shown as one node. There may be a million of a single entry each, so the struct is kept as small
+/// as the web's own data for an entry.
 pub(crate) struct Stretch {
-    /// The first entry that is part of the conversation, or the first.
+    /// The first entry that is part of the conversation, or else the first.
     pub(crate) said: EntryNumber,
     pub(crate) last: EntryNumber,
     pub(crate) entries: u32,
     pub(crate) cut: u32,
-    /// How many of its entries were looked for and found.
+    /// How many of its entries match the pattern.
     pub(crate) found: u32,
-    /// How many times the agent cleared older answers of tools there.
+    /// How many times the agent cleared older tool results in it.
     pub(crate) cleared: u32,
     pub(crate) parents: Few,
     pub(crate) is_leaf: bool,
     /// Whether it tells the model nothing.
     pub(crate) is_bare: bool,
-    /// Whether it is neither on the path to the current branch's end nor after that.
+    /// Whether it is neither on the path to the end of the current branch nor after it.
     pub(crate) is_off: bool,
     /// Its entries, as a range of [`Stretches::members`].
     pub(crate) members: Range<u32>,
@@ -33,14 +33,14 @@ pub(crate) struct Stretch {
 
 /// The stretches of a graph.
 pub(crate) struct Stretches {
-    /// Each before its parents, the newest first.
+    /// Newest first, each before its parents.
     pub(crate) all: Vec<Stretch>,
     /// The entries of all stretches, grouped by stretch.
     pub(crate) members: Vec<EntryNumber>,
 }
 
-/// Returns the stretches of a web, in which the entries behind a turn are part of it; `plain` are the notes that an agent wrote
-/// by itself, which begin none.
+/// Returns the stretches of a web. The entries after a turn are part of it. `plain` has the notes that an agent wrote by itself,
+/// which begin no stretch.
 pub(crate) fn stretches(
     web: Web<EntryNumber>,
     view: &View<'_>,
@@ -50,7 +50,7 @@ pub(crate) fn stretches(
     all: bool,
     ends: impl Fn(EntryNumber) -> bool,
 ) -> Result<Stretches, SessionError> {
-    // Which stretch an entry belongs to, the oldest first.
+    // The stretch of each entry; the oldest entries come first.
     let mut owner = vec![0; web.nodes.len()];
     let mut stretches: Vec<Stretch> = Vec::new();
     for &index in web.order.iter().rev() {
@@ -61,7 +61,7 @@ pub(crate) fn stretches(
         let is_plain = plain.contains(entry);
         let begins = all || !is_plain && matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         let is_bare = !all && (is_plain || !kind.is_talk());
-        // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
+        // A record outside of the conversation after an end joins its stretch, but does not become the end of it.
         let trails = !kind.is_talk() && !ends(entry);
         let before = match *web.parents[index] {
             [parent] if !begins && web.children[parent] == 1 => {
@@ -102,7 +102,7 @@ pub(crate) fn stretches(
         });
     }
     fold_bare(&mut stretches, &mut owner, &ends);
-    // A stretch is where its last entry does, so that the newest end is on top.
+    // A stretch is sorted by its last entry, so the newest end is on top.
     let mut place = vec![FOLDED; stretches.len()];
     let mut taken = 0;
     for &index in &web.order {
@@ -127,7 +127,7 @@ pub(crate) fn stretches(
     Ok(Stretches { all: stretches, members })
 }
 
-/// Groups the entries of a web by their stretches, the oldest first, and tells each stretch which ones it has.
+/// Groups the entries of a web by stretch, oldest first, and sets each stretch's range.
 fn members(web: &Web<EntryNumber>, owner: &[usize], stretches: &mut [Stretch]) -> Vec<EntryNumber> {
     for owner in owner {
         stretches[*owner].members.end += 1;
@@ -152,8 +152,8 @@ const KEPT: u8 = 0;
 const LATER: u8 = 1;
 const OTHER: u8 = 2;
 
-/// Puts the stretches on the path to one of them, and the rest of its turn, before those that parted from the path or begin a
-/// later turn, and returns where that one is then. Each stays before its parents.
+/// Moves the stretches on the path to `head`, and the rest of its turn, before those on other branches and of later turns.
+/// Returns the new index of `head`. Each stretch stays before its parents.
 pub(crate) fn path_first(
     stretches: &mut [Stretch],
     head: usize,
@@ -163,7 +163,7 @@ pub(crate) fn path_first(
     for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
         children[parent] += 1;
     }
-    // The rest of the head's turn and its path, later turns that follow, and the others.
+    // Rank: the head's path and the rest of its turn; later turns after it; the others.
     let mut rank = vec![OTHER; stretches.len()];
     rank[head] = KEPT;
     for n in (0..head).rev() {
@@ -218,7 +218,7 @@ fn permute(stretches: &mut [Stretch], place: &mut [usize]) {
 /// The place of a stretch that was folded into another one.
 const FOLDED: usize = usize::MAX;
 
-/// Folds a bare stretch that leads to one stretch only into that one; each stretch comes after its parents.
+/// Folds each bare stretch with a single child into that child. Each stretch must come after its parents.
 fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(EntryNumber) -> bool) {
     let mut children = vec![0usize; stretches.len()];
     for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
@@ -242,7 +242,7 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(Entr
         }
         stretches[n].parents = parents.into_iter().collect();
     }
-    // A stretch that is folded into another one goes where that one goes.
+    // Resolve chains: a folded stretch goes where its target goes.
     for n in (0..into.len()).rev() {
         into[n] = into[into[n]];
     }

@@ -1,6 +1,6 @@
-//! Sub-agents that work in the file of their session: each hangs on the entry that called it.
+//! Sub-agents that work in the file of their session, attached to the entries that called them.
 //!
-//! Invariant: only records between the entries that are shown are read for them, and each of them once.
+//! Invariant: no record outside the gaps between the shown entries is read, and none twice.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -24,7 +24,7 @@ pub struct SubAgent {
     pub entries: u64,
 }
 
-/// The same while its records are met.
+/// A sub-agent while its records are read.
 struct Met {
     caller: EntryNumber,
     first: EntryNumber,
@@ -32,7 +32,7 @@ struct Met {
     entries: u64,
 }
 
-/// Returns the sub-agents that these entries of a path called, in the order of the file.
+/// Returns the sub-agents that these entries of a path called, in file order.
 pub(crate) fn sub_agents(
     store: &dyn Store,
     session: &Session,
@@ -79,8 +79,8 @@ pub(crate) fn sub_agents(
     Ok(found)
 }
 
-/// Returns ranges that hold what these hold, each place once and in order: a path that goes back in the file, to what a
-/// boundary keeps, crosses some of them again.
+/// Removes the overlaps of ranges and sorts them. A path that goes back in the file, to entries that a boundary keeps, crosses
+/// some places twice.
 fn merged(mut ranges: Vec<Range<PlaceNumber>>) -> Vec<Range<PlaceNumber>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut from = PlaceNumber::FIRST;

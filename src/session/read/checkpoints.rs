@@ -1,4 +1,4 @@
-//! Checkpoints: the numbered places of a session, and the entries there.
+//! Checkpoints: numbered places in a session, and their entries.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -21,44 +21,44 @@ use crate::{
 pub struct Shown {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// The operation that gave it.
+    /// The operation that set it.
     pub operation: OperationNumber,
-    /// The agent's own number of it, as a selector.
+    /// The agent's own number for it, as a selector.
     pub own: Option<String>,
-    /// The entry behind which it is.
+    /// The entry before it.
     pub entry: Option<EntryId>,
-    /// The turn of the user before which it is.
+    /// The user's turn after it.
     pub turn: Option<EntryNumber>,
     /// The id of that turn.
     pub before: Option<EntryId>,
-    /// The first words of that turn.
+    /// The text of that turn.
     pub words: Option<String>,
-    /// When that turn was said, or else the checkpoint put.
+    /// The time of that turn, or else of the checkpoint.
     pub time: Option<Timestamp>,
-    /// The damage of that turn, which then has no words.
+    /// The damage of that turn, which then has no text.
     pub damage: Option<String>,
 }
 
 impl Shown {
-    /// Returns whether the entry before it is damaged: nothing is known of it but its number.
+    /// Returns true if the entry before it is damaged, so that only its number is known.
     pub fn is_nowhere(&self) -> bool {
         self.entry.is_none() && self.checkpoint.place.head.is_some()
     }
 
-    /// Returns the turn as a damaged entry, if it is one.
+    /// Returns the turn as a damaged entry, if it is damaged.
     pub fn damaged(&self) -> Option<Damaged> {
         Some(Damaged { entry: self.before, problem: self.damage.clone()? })
     }
 }
 
-/// Where the current branch ends, among the checkpoints.
+/// Where the current branch ends, relative to the checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// Just before the turn that has this number.
+    /// Just before the turn with this number.
     Before(CheckpointNumber),
-    /// At a checkpoint that no turn has, or after a note there and what was said to that.
+    /// At a checkpoint that has no turn, or after a note there and the answers to it.
     At(CheckpointNumber),
-    /// In the turn that has this number, or after all of it.
+    /// In the turn with this number, or at its end.
     In(CheckpointNumber),
 }
 
@@ -89,15 +89,14 @@ impl fmt::Display for Spot {
     }
 }
 
-/// How many checkpoints are looked at together, from the newest on.
+/// How many checkpoints are read at once, newest first.
 const BATCH: u64 = 256;
-/// How many of the last entries are looked at for where a session is, and by how much more each next time.
+/// How many of the last entries are read first to find the current spot, and the factor for each next time.
 const LOOKED: usize = 64;
 /// How many checkpoints an error names if none matches.
 const NEAREST: usize = 3;
 
-/// Returns the checkpoints with these numbers that are neither undone nor lost, each after the operation that gave it, in
-/// order.
+/// Returns the checkpoints with these numbers that are neither undone nor lost, each with the operation that set it, in order.
 fn standing(
     store: &dyn Store,
     session: &Session,
@@ -125,10 +124,10 @@ pub(crate) fn newest(
     Ok(None)
 }
 
-/// Returns the checkpoints that stand before or behind entries from this one on.
+/// Returns the checkpoints before or after entries from this one on.
 ///
-/// A checkpoint is given when its entry is there, so numbers and entries rise together: a turn before the first entry
-/// ends the search.
+/// A checkpoint is numbered once its entry exists, so numbers and entries increase together: the search ends at a turn before
+/// `entry`.
 pub(crate) fn since(
     store: &dyn Store,
     session: &Session,
@@ -140,14 +139,14 @@ pub(crate) fn since(
     Ok(found)
 }
 
-/// Hands over the same, in no order.
+/// Like [`since`], in no particular order.
 fn each_since(
     store: &dyn Store,
     session: &Session,
     entry: EntryNumber,
     each: &mut dyn FnMut(Checkpoint),
 ) -> Result<(), SessionError> {
-    // An agent's own record may stand far before the entries that share it.
+    // An agent's own record may be far before the entries that belong to it.
     let entry = if session.format.traits().has_checkpoints { EntryNumber::FIRST } else { entry };
     let mut end = store.state(session.key)?.next_checkpoint();
     while end > CheckpointNumber::FIRST {
@@ -167,12 +166,12 @@ pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, S
     newest_checkpoints(store, session, usize::MAX)
 }
 
-/// Returns how many checkpoints are not undone.
+/// Returns the number of checkpoints that are not undone.
 pub(crate) fn count(store: &dyn Store, session: &Session) -> Result<u64, SessionError> {
     Ok(standing(store, session, CheckpointNumber::ALL)?.len() as u64)
 }
 
-/// Returns the newest checkpoints that are not undone, up to the number wanted, in order.
+/// Returns the newest checkpoints that are not undone, at most `wanted`, in order.
 pub fn newest_checkpoints(
     store: &dyn Store,
     session: &Session,
@@ -186,7 +185,7 @@ pub fn newest_checkpoints(
     Ok(newest)
 }
 
-/// Hands over the newest checkpoints that are not undone, up to the number wanted, in order; a few of them are read at a time.
+/// Passes on the newest checkpoints that are not undone, at most `wanted`, in order, reading a batch at a time.
 pub fn each_checkpoint<E: From<SessionError>>(
     store: &dyn Store,
     session: &Session,
@@ -218,8 +217,8 @@ pub fn each_checkpoint<E: From<SessionError>>(
     Ok(())
 }
 
-/// Returns where the current branch ends. Of several checkpoints there it is the one that the newest operation went back to,
-/// or the first.
+/// Returns where the current branch ends. If several checkpoints are there, the one that the newest operation reverted to is
+/// preferred, then the first.
 pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(None) };
@@ -231,7 +230,7 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
     });
     let view = View::new(store, session, position, Some(&tip.spans));
     let replays = Replays::of(store, session)?;
-    // More and more is looked at, until a turn is in it: a long session costs no more than its last turn.
+    // The window grows until it contains a turn, so a long session costs no more than its last turn.
     let (mut wanted, mut known) = (LOOKED, None);
     loop {
         let path = view.path(wanted)?.entries;
@@ -256,9 +255,9 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
             Ok(())
         })?;
         for (place, &entry) in path.iter().enumerate().rev() {
-            // A note that was left on the way back comes after the place.
+            // A note from a revert comes after the place that it reverted to.
             if view.record(entry)?.kind == Kind::Note {
-                // Records beside the conversation may come before it.
+                // Records outside of the conversation may be between the place and the note.
                 let mut found = None;
                 let mut before = place;
                 while found.is_none() {
@@ -286,7 +285,7 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
                 }
             }
             if let Some(found) = places.before(&view, entry)? {
-                // An agent that counts from 0 again in another file says nothing of this one.
+                // An agent that restarts its numbers in another file: the checkpoint is in that one.
                 let is_here =
                     found.own.is_none_or(|own| own.place.generation == position.generation);
                 return Ok(is_here.then_some(Spot::In(found.n)));
@@ -305,7 +304,7 @@ pub(crate) fn spot_of(
     Ok(standing(store, session, n.alone())?.pop().map(|(_, found)| Spot::of(&found)))
 }
 
-/// Returns the turn that a checkpoint is just before.
+/// Returns the turn directly after a checkpoint.
 pub(crate) fn turn_of(
     store: &dyn Store,
     session: &Session,
@@ -316,7 +315,7 @@ pub(crate) fn turn_of(
     Ok(turns.into_iter().flatten().next())
 }
 
-/// Returns the number of the turn that follows another one on the current path, or why there is none.
+/// Returns the number of the turn after another one on the current path, or why there is none.
 pub(crate) fn next_turn(
     store: &dyn Store,
     session: &Session,
@@ -349,7 +348,7 @@ pub(crate) fn next_turn(
     }
 }
 
-/// Adds to checkpoints the entries and turns that stand there.
+/// Adds their entries and turns to checkpoints.
 fn shown(
     store: &dyn Store,
     session: &Session,
@@ -372,7 +371,7 @@ fn shown(
         times.extend(record.and_then(|record| Some((n, session.format.envelope(record).time?))));
     })?;
     let mut operations = BTreeMap::new();
-    // An agent's own says nothing of when it was put.
+    // For an agent's own checkpoint, the time of its operation says nothing about when it was set.
     let is_put = |(_, checkpoint): &&(OperationNumber, Checkpoint)| {
         checkpoint.before.is_none() && checkpoint.own.is_none()
     };
@@ -394,7 +393,7 @@ fn shown(
     Ok(given.into_iter().zip(turns).map(show).collect())
 }
 
-/// Returns the turns before which checkpoints stand: behind an agent's own record, the next turn in its file.
+/// Returns the turns after checkpoints; for an agent's own record, the next turn in its file.
 pub(crate) fn turns<'c>(
     store: &dyn Store,
     session: &Session,
@@ -429,9 +428,9 @@ pub(crate) fn turns<'c>(
     Ok(turns)
 }
 
-/// Returns the record with which an agent set the checkpoint that an entry comes after: between the two lie only
-/// records that are not part of the conversation, or that say the number. Numbers are given as lines come, so that it does not
-/// tell whether another record came to stand on the line of one of them.
+/// Returns the record with which an agent set the checkpoint before an entry. Between the two are only records that are outside
+/// of the conversation or contain the number. Numbers are assigned when lines arrive, so records are taken as derived, ignoring
+/// others that later came to the same physical line.
 fn marker(
     view: &View<'_>,
     mut at: Option<EntryNumber>,
@@ -447,7 +446,7 @@ fn marker(
     Ok(None)
 }
 
-/// Returns whether a checkpoint of the agent's own comes after an entry: then the next turn is its.
+/// Returns true if an agent's own checkpoint follows an entry; the next turn then belongs to it.
 pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Failure> {
     let sets = |entry| {
         let line = view.line(entry)?;
@@ -456,18 +455,18 @@ pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Fail
     Ok(marker(view, Some(last), sets)?.is_some())
 }
 
-/// A checkpoint that comes before an entry.
+/// A checkpoint before an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Given<'p> {
     /// Its number.
     pub(crate) n: CheckpointNumber,
-    /// All of it, if the agent set it itself.
+    /// The whole checkpoint, if the agent set it.
     pub(crate) own: Option<&'p Checkpoint>,
 }
 
-/// The checkpoints of a session, by the entries next to them.
+/// The checkpoints of a session, by adjacent entry.
 pub(crate) struct Places {
-    /// Those before turns, by the turns: of several the newest comes last.
+    /// Those before turns, sorted by turn and number.
     before: Vec<(EntryNumber, CheckpointNumber)>,
     /// Those of them that an agent set.
     own: BTreeMap<CheckpointNumber, Checkpoint>,
@@ -477,7 +476,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Gathers the checkpoints that stand before or behind entries from this one on.
+    /// Gathers the checkpoints before or after entries from this one on.
     pub(crate) fn since(
         store: &dyn Store,
         session: &Session,
@@ -488,7 +487,7 @@ impl Places {
         Self::of(session, replays, |each| each_since(store, session, entry, each))
     }
 
-    /// Gathers the checkpoints that are handed over.
+    /// Gathers the checkpoints that `checkpoints` passes on.
     fn of(
         session: &Session,
         replays: Replays,
@@ -513,7 +512,7 @@ impl Places {
         Ok(Self { before, own, behind, has_markers, replays })
     }
 
-    /// Returns the checkpoint that comes before an entry.
+    /// Returns the checkpoint before an entry.
     pub(crate) fn before(
         &self,
         view: &View<'_>,
@@ -537,19 +536,19 @@ impl Places {
         Ok(marker.and_then(met))
     }
 
-    /// Returns whether a turn of the user begins with an entry of a path.
+    /// Returns true if an entry of a path begins a turn of the user.
     pub(crate) fn is_turn(&self, view: &View<'_>, entry: EntryNumber) -> Result<bool, Failure> {
         Ok(view.record(entry)?.kind == Kind::User && self.before(view, entry)?.is_some())
     }
 
-    /// Returns the checkpoints that were put behind an entry.
+    /// Returns the checkpoints set directly after an entry.
     pub(crate) fn behind(&self, entry: EntryNumber) -> &[Checkpoint] {
         let entry = self.replays.first(entry);
         self.behind.get(&entry).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns the end of the turn that is so many before the one with the head in it, or the start before the first one.
+/// Returns the end of the turn that is `back` turns before the head's, or the start of the session before the first turn.
 pub(crate) fn turns_before(
     view: &View<'_>,
     session: &Session,
@@ -586,7 +585,7 @@ pub(crate) fn turns_before(
     }
 }
 
-/// Returns the checkpoint of an agent's own number: on the current path the first that has it, as the agent counts.
+/// Returns the checkpoint with an agent's own number: the first one on the current path, as the agent counts.
 fn own(
     store: &dyn Store,
     session: &Session,
@@ -610,7 +609,7 @@ fn own(
     Ok(candidates.min_by_key(|(place, _)| *place).map(|(_, found)| found))
 }
 
-/// Returns the checkpoint of a number as a person wrote it, or the nearest ones.
+/// Returns the checkpoint for a number as typed, or an error with the nearest ones.
 pub(crate) fn find(
     store: &dyn Store,
     session: &Session,
@@ -643,7 +642,7 @@ pub(crate) fn find(
     })
 }
 
-/// Returns a checkpoint where it is now, if its generation was written again since.
+/// Maps a checkpoint to its current place, if its generation was rewritten.
 fn followed(
     store: &dyn Store,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Lines: the entries of a conversation, with the checkpoints before and behind them.
+//! Lines: the entries of a conversation, with the checkpoints before and after them.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const BATCH: usize = 256;
 /// How many tool calls the layers of a session show.
 const RECENT_CALLS: usize = 10;
 
-/// How many entries are looked through for these calls.
+/// How many entries are searched for these calls.
 const RECENT_ENTRIES: usize = 200;
 
 /// An entry of a conversation.
@@ -31,32 +31,32 @@ const RECENT_ENTRIES: usize = 200;
 pub struct Line {
     /// Its number in the session.
     pub n: EntryNumber,
-    /// Its id, if that can be read.
+    /// Its id, if it can be read.
     pub id: Option<EntryId>,
     /// Its record's name.
     pub uuid: Option<String>,
     /// Its kind.
     pub kind: Kind,
-    /// When it was written, by its own word.
+    /// Its time, according to its record.
     pub time: Option<Timestamp>,
-    /// The checkpoint that comes before it.
+    /// The checkpoint before it.
     pub checkpoint: Option<CheckpointNumber>,
-    /// The agent's own number of it, as a selector.
+    /// The agent's own number for it, as a selector.
     pub own: Option<String>,
-    /// The checkpoints that were put right behind it.
+    /// The checkpoints set directly after it.
     pub marks: Vec<Checkpoint>,
-    /// Its messages: empty unless it is part of the conversation, several where it represents a history.
+    /// Its messages: empty outside of the conversation, several if it replaces a history.
     pub messages: Vec<Message>,
-    /// The cuts in its answers of tools.
+    /// The cuts in its tool results.
     pub cuts: Vec<CutOff>,
-    /// The parts that the agent left out by itself, as its record tells.
+    /// The parts that the agent itself omitted, according to the record.
     pub earlier: Vec<Earlier>,
-    /// The damage of its record, of which then nothing else is known than what was derived from it.
+    /// The damage of its record. Then only what was derived from it is known.
     pub damage: Option<String>,
 }
 
 impl Line {
-    /// Returns how many characters are hidden of the answer to a call, if it was cut.
+    /// Returns how many characters of the result of a call are hidden, if it was cut.
     pub fn hidden(&self, call: &str) -> Option<u64> {
         let cuts = self.cuts.iter().filter(|cut| cut.call == call);
         cuts.map(|cut| cut.whole.saturating_sub(cut.kept)).reduce(|one, other| one + other)
@@ -68,20 +68,20 @@ impl Line {
     }
 }
 
-/// A stretch of a conversation.
+/// A part of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// The entries, the first one first.
+    /// The entries, oldest first.
     pub lines: Vec<Line>,
-    /// The sub-agents that they called, where these work in the session's own file.
+    /// The sub-agents that they called in the session's own file.
     pub sub_agents: Vec<SubAgent>,
-    /// The repairs that were needed to find them.
+    /// The repairs that were needed to find the path.
     pub repairs: Vec<Repair>,
-    /// The damaged entries that were met, whether they are among these or on the way to them.
+    /// The damaged entries met, either among these or on the path to them.
     pub damaged: Vec<Damaged>,
 }
 
-/// A conversation that may be long: its entries are known, and read as they are asked for.
+/// A conversation that may be long: its entries are known and are read on demand.
 pub struct Conversation<'a> {
     store: &'a dyn Store,
     session: &'a Session,
@@ -92,7 +92,7 @@ pub struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Hands over the entries, the first one first, some of them at a time.
+    /// Passes on the entries in batches, oldest first.
     pub fn each<E: From<SessionError>>(
         &self,
         mut each: impl FnMut(&[Line]) -> Result<(), E>,
@@ -108,7 +108,7 @@ impl Conversation<'_> {
         lines_between(self.store, self.session, &self.view, self.places.as_ref(), entries)
     }
 
-    /// Returns the damaged entries that were met so far.
+    /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
         self.view.damages().met(self.store, self.session)
     }
@@ -122,7 +122,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Returns the conversation up to a target, or up to the head of the current branch; of many entries the last `limit`.
+/// Returns the last `limit` entries of the conversation up to a target, by default the current head.
 pub fn log(
     store: &dyn Store,
     session: &Session,
@@ -133,7 +133,7 @@ pub fn log(
         .map_or_else(|| Ok(Log::default()), Conversation::log)
 }
 
-/// Returns the same without its words; none if there is no branch.
+/// Like [`log`], without reading the entries yet. Returns nothing if there is no branch.
 pub fn conversation<'a>(
     store: &'a dyn Store,
     session: &'a Session,
@@ -145,7 +145,7 @@ pub fn conversation<'a>(
     Ok(Some(spoken(store, session, view, path.entries, path.repairs)?))
 }
 
-/// Returns the last entries of the conversation on a view's path, `limit` of many.
+/// Returns the last `limit` entries of the conversation on a view's path.
 pub(crate) fn last(view: &View<'_>, limit: usize) -> Result<Path, SessionError> {
     let mut asked = limit;
     loop {
@@ -158,8 +158,7 @@ pub(crate) fn last(view: &View<'_>, limit: usize) -> Result<Path, SessionError> 
     }
 }
 
-/// Returns those of the last `asked` entries of a view's path that are part of the conversation, and whether these are all
-/// of them.
+/// Returns the last `asked` entries of a view's path that are part of the conversation, and whether these are all.
 pub(crate) fn conversation_among(
     view: &View<'_>,
     asked: usize,
@@ -175,7 +174,7 @@ pub(crate) fn conversation_among(
     Ok((Path { entries: said, repairs }, is_whole))
 }
 
-/// Returns the entries of [`log`], and the records between them that are not part of the conversation.
+/// Returns the entries of [`log`], and the records outside of the conversation between them.
 pub fn log_all(
     store: &dyn Store,
     session: &Session,
@@ -185,7 +184,7 @@ pub fn log_all(
     let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
     let on_path: EntrySet = path.entries.iter().copied().collect();
-    // An entry off the conversation comes after the entry of the path that it follows in the file.
+    // A record outside of the conversation goes after the entry of the path that precedes it in the file.
     let mut asides: BTreeMap<Option<EntryNumber>, Vec<EntryNumber>> = BTreeMap::new();
     let mut before = None;
     for entry in view.lineage()? {
@@ -205,8 +204,7 @@ pub fn log_all(
     spoken(store, session, view, entries, path.repairs)?.log()
 }
 
-/// Returns some entries of the path to a target, with `all` also the records that are no part of the conversation; of many the
-/// last `limit`.
+/// Returns the last `limit` of some entries on the path to a target. With `all`, also records outside of the conversation.
 pub fn log_of(
     store: &dyn Store,
     session: &Session,
@@ -226,7 +224,7 @@ pub fn log_of(
     spoken(store, session, view, said, Vec::new())?.log()
 }
 
-/// Returns the conversation of these entries.
+/// Returns the conversation with these entries.
 fn spoken<'a>(
     store: &'a dyn Store,
     session: &'a Session,
@@ -248,7 +246,7 @@ fn places(
     first.map(|first| Places::since(store, session, *first)).transpose()
 }
 
-/// Returns the session as it is seen from a target, or from where the current branch is; damaged lines are gathered.
+/// Returns a view from a target, by default the current head. Damaged lines are gathered.
 pub(crate) fn view<'a>(
     store: &'a dyn Store,
     session: &'a Session,
@@ -260,7 +258,7 @@ pub(crate) fn view<'a>(
     Ok(position.map(|at| view(at).gathering(&Damages::gathered())))
 }
 
-/// Reads entries, in this order; a damaged one is there without its messages, if the view goes on behind it.
+/// Reads entries, in this order. A damaged one has no messages if the view gathers damage.
 pub(crate) fn lines(
     store: &dyn Store,
     session: &Session,
@@ -270,7 +268,7 @@ pub(crate) fn lines(
     lines_between(store, session, view, places(store, session, entries)?.as_ref(), entries)
 }
 
-/// Does the same with the checkpoints in memory that stand next to them.
+/// Like [`lines`], with the checkpoints next to the entries.
 fn lines_between(
     store: &dyn Store,
     session: &Session,
@@ -325,7 +323,7 @@ fn lines_between(
     Ok(lines)
 }
 
-/// Returns the entry that a target shows; of a checkpoint that comes before a turn, the turn.
+/// Returns the entry that a target shows; for a checkpoint before a turn, the turn.
 pub fn entry_of(
     store: &dyn Store,
     session: &Session,
@@ -333,7 +331,7 @@ pub fn entry_of(
 ) -> Result<Option<EntryNumber>, SessionError> {
     let turns = checkpoints::turns(store, session, target.checkpoint.iter())?;
     let turn = turns.into_iter().next().flatten();
-    // Entries before the checkpoint are counted from its place.
+    // A target such as `@3~1` moved away from the checkpoint's place, and means its own entry.
     let turn = turn.filter(|_| {
         target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
     });
@@ -355,7 +353,7 @@ pub fn messages(
     Ok(messages)
 }
 
-/// A recent call of a tool.
+/// A recent tool call.
 #[derive(Clone, Debug)]
 pub struct RecentCall {
     /// The tool.

@@ -1,6 +1,6 @@
-//! Listing: the sessions that a filter lets through, and next to them those of which too little can be read to tell.
+//! Listing: the sessions that match a filter, and separately those too damaged to decide.
 //!
-//! A store answers from one index. Where that, or the row of one session, is damaged, the sessions are asked one by one.
+//! A store answers from one index. If the index or the row of a session is damaged, the sessions are read one by one.
 
 use std::cmp::Reverse;
 
@@ -9,16 +9,16 @@ use crate::{
     store::{Listed, SessionFilter, SessionKey, Store, StoreError},
 };
 
-/// Sessions that a filter lets through.
+/// The sessions that match a filter.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// The newest first.
+    /// Newest first.
     pub(crate) listed: Vec<Listed>,
-    /// Those of which cannot be told whether they belong there, each with its damage.
+    /// Sessions for which the filter cannot be decided, with their damage.
     pub(crate) damaged: Vec<(SessionName, StoreError)>,
 }
 
-/// Returns the sessions that a filter lets through.
+/// Returns the sessions that match a filter.
 pub(crate) fn listed(store: &dyn Store, filter: &SessionFilter) -> Result<Found, StoreError> {
     match store.sessions(filter) {
         Err(StoreError::Corrupt { .. }) => one_by_one(store, filter),
@@ -52,7 +52,7 @@ fn one_by_one(store: &dyn Store, filter: &SessionFilter) -> Result<Found, StoreE
     Ok(found)
 }
 
-/// Returns whether a session works for another one that is there.
+/// Returns true if a session works for another one in the store.
 fn is_sub_agent(
     store: &dyn Store,
     session: SessionKey,

@@ -1,4 +1,4 @@
-//! What a person names of a session, and what of it is shown: places, passages, lines, checkpoints.
+//! Selecting and reading: what you type to name a place, and what is shown of it: passages, lines, checkpoints.
 
 pub(crate) mod checkpoints;
 pub(crate) mod lines;

@@ -1,15 +1,15 @@
-//! Passages: what a place names of a conversation, from one entry to several turns.
+//! Passages: the part of a conversation that a place names, from one entry to several turns.
 //!
 //! ```text
-//! @13              the turn: its prompt, and all up to the next turn
+//! @13              the turn: its prompt and everything up to the next turn
 //! @13.0 @13.4      its prompt alone, and its fourth step: an answer with its results
-//! @12..@15         from the beginning of the one to the end of the other
+//! @12..@15         from the beginning of one to the end of the other
 //! ..@15 @12..      from the start, and to the end of the branch
 //! HEAD 3f2a91c0    one entry
 //! ```
 //!
-//! Invariant: the entries of a passage stand on one path: that of the current branch if they are on it, else that of another
-//! branch, else that of an unnamed branch.
+//! Invariant: the entries of a passage are never on different paths. The path of the current branch is tried first, then those of
+//! other branches, then those of unnamed branches.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -29,7 +29,7 @@ use crate::{
     wire::{self, Graph as _},
 };
 
-/// How many of the last entries of a path are looked at first, and how many times as many each next time.
+/// How many of the last entries of a path are read first, and the factor for each next time.
 const LOOKED: usize = 64;
 const MORE: usize = 4;
 
@@ -38,21 +38,21 @@ const MORE: usize = 4;
 pub struct Passage {
     /// Its last entry.
     pub target: Target,
-    /// Its entries on the path that leads there, the first one first.
+    /// Its entries on the path to the target, oldest first.
     pub entries: Vec<EntryNumber>,
-    /// Whether it is one entry that was named by itself.
+    /// Whether it is a single entry, named as such.
     pub is_entry: bool,
 }
 
-/// A turn, a step or an entry, as it was typed.
+/// A turn, a step or an entry as typed.
 struct Named<'w> {
     word: &'w str,
     target: Target,
     /// Its first entry.
     entry: EntryNumber,
-    /// The first that this one replaces.
+    /// The first origin of that entry.
     first: EntryNumber,
-    /// Whether all of its turn is meant, or this step.
+    /// Whether it means the whole turn, a step, or only the entry.
     extent: Extent,
 }
 
@@ -63,7 +63,7 @@ enum Extent {
     Step(usize),
 }
 
-/// Returns whether a word has the form of a turn, a step or a range, and so is no entry, branch or session.
+/// Returns true if a word has the form of a turn, a step or a range, so that it cannot be an entry, a branch or a session.
 pub fn is_passage(word: &str) -> bool {
     let is_end = |end: &str| end.is_empty() || end.starts_with('@') || is_number(end);
     match word.split_once("..") {
@@ -76,7 +76,7 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Takes a word such as `82@13` or `82@12..@15` apart into the session and the place in it.
+/// Splits a word such as `82@13` or `82@12..@15` into the session and the place.
 pub fn split_place(word: &str) -> Option<(&str, &str)> {
     let is_turn = |end: &str| {
         let numbers = end.strip_prefix('@').map(|end| end.split_once('.').unwrap_or((end, "0")));
@@ -93,7 +93,7 @@ pub fn split_place(word: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Finds what a place names.
+/// Finds the passage that a place names.
 pub fn find_passage(
     store: &dyn Store,
     session: &Session,
@@ -150,7 +150,7 @@ impl<'w> Named<'w> {
     }
 }
 
-/// The search for a path with both ends of a passage; one that is not given is that of the path.
+/// The search for a path with both ends of a passage. A missing end is the end of the path.
 struct Search<'a> {
     store: &'a dyn Store,
     session: &'a Session,
@@ -165,7 +165,7 @@ impl Search<'_> {
         let state = store.state(session.key)?;
         let damages = Damages::gathered();
         let look = |at| View::new(store, session, at, Some(&state.spans)).gathering(&damages);
-        // On which branch each end was met.
+        // The branch where each end was found.
         let mut met = [None, None];
         let current = state.position().map(|at| (state.current(), at));
         let others = state.branches.iter().map(|(name, at)| (name.as_str(), *at));
@@ -215,7 +215,7 @@ impl Search<'_> {
         Err(SessionError::Apart { ends: apart })
     }
 
-    /// Returns the passage if all of it is on a view's path.
+    /// Returns the passage if both of its ends are on a view's path.
     fn on_path(
         &self,
         view: &View<'_>,
@@ -262,7 +262,7 @@ impl Search<'_> {
         Ok(Some(Passage { target, entries, is_entry: false }))
     }
 
-    /// Returns where on a path an end's entries stand, of which the first is at a place.
+    /// Returns the range of an end's entries on a path, given the place of the first one.
     fn range(
         &self,
         view: &View<'_>,
@@ -297,7 +297,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns which step of its turn an entry of a path is part of, if the path has the beginning of the turn.
+/// Returns the step of its turn that an entry belongs to, if the path contains the beginning of the turn.
 pub(crate) fn step_of(
     view: &View<'_>,
     session: &Session,
@@ -311,7 +311,7 @@ pub(crate) fn step_of(
         let Some(before) = from.checked_sub(1) else { return Ok(None) };
         from = before;
     }
-    // What tools answered, which is most of a turn, need not be read.
+    // Tool results, the largest part of most turns, need not be read.
     let mut parts = Vec::new();
     for entry in &path[from..=at] {
         let kind = view.record(*entry)?.kind;
@@ -322,7 +322,7 @@ pub(crate) fn step_of(
     Ok(Some(steps(parts).len()))
 }
 
-/// Returns where the answers of a turn begin: several entries may make up one, with results between them.
+/// Returns where the answers of a turn begin. An answer may consist of several entries, with results between them.
 fn steps(parts: impl IntoIterator<Item = (Kind, Option<String>)>) -> Vec<usize> {
     let mut steps = Vec::new();
     let (mut answer, mut is_behind) = (None, false);

@@ -1,7 +1,6 @@
-//! Reading for programs that stay open: a conversation as a value, paged through from its end and renewed as the session
-//! goes on.
+//! A reader for programs that stay open: pages through a conversation from its end, and is renewed as the session changes.
 //!
-//! Invariant: a renewed reader shows the same as a new one.
+//! Invariant: a renewed reader never shows anything else than a new one.
 
 use crate::{
     model::{EntryNumber, OperationId, OperationNumber, Position},
@@ -13,51 +12,51 @@ use crate::{
     wire::Path,
 };
 
-/// How many entries are asked for at first.
+/// How many entries are read first.
 const FIRST: usize = 64;
 
-/// Up to how many entries a conversation is taken to have grown by; one that went further away is read from its end again.
+/// A conversation that changed by more entries than this is read from its end again.
 const GROWN: usize = 4096;
 
-/// The conversation of a branch, as it was when it was last looked at.
+/// The conversation of a branch as of the last renewal.
 #[derive(Clone, Debug)]
 pub struct Reader {
     session: Session,
     /// The branch; `None` follows the current one.
     branch: Option<String>,
-    /// The newest operation of the session, by its number and its hash.
+    /// The number and the hash of the session's newest operation.
     newest: Option<(OperationNumber, OperationId)>,
-    /// Where the branch is.
+    /// The position of the branch.
     position: Option<Position>,
-    /// The entries of the conversation that were read so far, the last one first.
+    /// The entries of the conversation read so far, newest first.
     read: Vec<EntryNumber>,
-    /// How many entries of the path these were found among.
+    /// How many entries of the path were searched for them.
     asked: usize,
-    /// Whether the entries that were read are all.
+    /// Whether these are all entries.
     is_whole: bool,
 }
 
-/// The change of a conversation since it was last looked at.
+/// How a conversation changed since the last renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
     /// No change.
     Same,
-    /// This many entries came behind its last one.
+    /// This many entries were appended.
     Grown(usize),
-    /// It is another one, or something was taken out of the session for ever.
+    /// The branch is elsewhere, or something in the session was redacted.
     Moved,
 }
 
-/// The entries that a conversation has and that were not read.
+/// How a conversation changed, with its new entries.
 enum Fresh {
     Same,
-    /// These, the last one first.
+    /// The new entries, newest first.
     Grown(Vec<EntryNumber>),
     Moved,
 }
 
 impl Reader {
-    /// Begins to read a branch, or whichever is current; nothing is read before it is renewed.
+    /// Makes a reader of a branch, by default the current one. Nothing is read before it is renewed.
     pub fn new(session: &Session, branch: Option<&str>) -> Self {
         Self {
             session: session.clone(),
@@ -70,7 +69,7 @@ impl Reader {
         }
     }
 
-    /// Looks at the session again, and returns the change of the conversation.
+    /// Brings the reader up to date, and returns how the conversation changed.
     pub fn renew(&mut self, store: &dyn Store) -> Result<Renewed, SessionError> {
         let state = store.state(self.session.key)?;
         let newest = state.newest.map(|newest| (newest.n, newest.hash));
@@ -97,15 +96,14 @@ impl Reader {
         })
     }
 
-    /// Returns whether something was taken out of the session since: the conversation is where it was then, and says
-    /// something else.
+    /// Returns true if something was redacted since the last renewal: the same entries may now have different messages.
     fn is_covered(&self, store: &dyn Store) -> Result<bool, SessionError> {
         let Some((known, _)) = self.newest else { return Ok(false) };
         let since = store.operations(self.session.key, known.next()..OperationNumber::ALL.end)?;
         Ok(since.iter().any(|operation| operation.command.is_final()))
     }
 
-    /// Compares the conversation up to another position with the entries that were read.
+    /// Compares the conversation up to another position with the entries read so far.
     fn compare(
         &self,
         store: &dyn Store,
@@ -114,7 +112,7 @@ impl Reader {
         if self.position == position {
             return Ok(Fresh::Same);
         }
-        // A branch with the same end in another generation may have other entries before it.
+        // In another generation, a branch with the same end may have different entries before it.
         let generation = |at: Option<Position>| at.map(|at| at.generation);
         let stays = generation(self.position) == generation(position);
         let known = self.read.first().copied().filter(|_| stays);
@@ -135,8 +133,8 @@ impl Reader {
         }
     }
 
-    /// Returns up to `count` entries of the conversation, the first one first, without the last `skipped` ones; fewer only
-    /// where it begins.
+    /// Returns `count` entries of the conversation, oldest first, skipping the last `skipped` ones. Returns fewer only at its
+    /// beginning.
     pub fn page(
         &mut self,
         store: &dyn Store,
@@ -162,7 +160,7 @@ impl Reader {
     }
 }
 
-/// Returns the same as [`conversation_among`], the last entry first.
+/// Like [`conversation_among`], newest entry first.
 fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<EntryNumber>, bool), SessionError> {
     let (Path { mut entries, .. }, is_whole) = conversation_among(view, asked)?;
     entries.reverse();

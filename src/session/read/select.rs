@@ -1,9 +1,10 @@
-//! Selecting: the words that a person types, as a session or an entry.
+//! Selecting: finds the session or the entry that you name.
 //!
-//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
-//! an entry's id or of its record's uuid. Where one goes back to, a bare number is a checkpoint.
+//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these
+//! with `~N` (N turns before it), or the first digits of an entry's id or of its record's uuid. When you name a place to go back
+//! to, a bare number is a checkpoint.
 //!
-//! A session is the beginning of its id, behind its format and a colon where two formats share the id, or its title.
+//! A session is the beginning of its id, with its format and a colon in front if two formats share the id, or its title.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,17 +24,17 @@ use crate::{
 
 /// How many matches an error lists.
 const LISTED: usize = 8;
-/// The shortest beginning of a session's id that names it to a person.
+/// The minimum length of the beginning of a session id as shown to you.
 const SHORT: usize = 8;
-/// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
+/// A number with at least this many digits, the length in which ids are shown, may be the beginning of an entry id.
 const DIGITS: usize = 8;
-/// All digits of an id.
+/// The number of digits of an id.
 const LONGEST: usize = 64;
 
-/// The target of a selector: an entry, and the position from which it is seen.
+/// What a selector selects: an entry, and the position from which it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where a path from here begins; its head is the entry.
+    /// The position from which a path is read. Its head is the entry.
     pub position: Position,
     /// The checkpoint, if one was named.
     pub checkpoint: Option<Checkpoint>,
@@ -48,18 +49,18 @@ impl Target {
     }
 }
 
-/// The shortest beginning of a title that names a session.
+/// The minimum length of the beginning of a title.
 const TITLE: usize = 3;
 
-/// Finds a session by the beginning of its id or of its title; without a word, the newest that works in a folder, or in the
-/// nearest one above in which any does.
+/// Finds a session by the beginning of its id or title. Without a word, returns the newest session of a folder, or of the nearest
+/// parent folder with sessions.
 pub fn find_session(
     store: &dyn Store,
     wanted: Option<&str>,
     folder: &Path,
 ) -> Result<Session, SessionError> {
     let Some(wanted) = wanted else {
-        // A sub-agent works where its session does, and is not the one that is meant.
+        // A sub-agent works in the same folder as its session but is not meant here.
         for folder in folder.ancestors() {
             let here = SessionFilter {
                 folder: Some(Within::At(folder.to_string_lossy().into_owned())),
@@ -73,7 +74,7 @@ pub fn find_session(
         return Err(SessionError::NoSessionHere(folder.to_owned()));
     };
     if wanted.is_empty() {
-        // Every id begins with an empty word, and a script whose variable is empty does not mean one of them.
+        // Every id begins with an empty word, which is more likely an unset variable in a script.
         return Err(SessionError::NoSession(String::new()));
     }
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
@@ -94,7 +95,7 @@ pub fn find_session(
     known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
 }
 
-/// Returns the sessions that a filter lets through; if it lets none through, one whose card is damaged may be meant.
+/// Returns the sessions that match a filter. Without a match, a damaged session is an error, because it could be the one meant.
 fn sessions(store: &dyn Store, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
     let mut found = listing::listed(store, filter)?;
     match found.damaged.pop() {
@@ -103,8 +104,8 @@ fn sessions(store: &dyn Store, filter: &SessionFilter) -> Result<Vec<Listed>, St
     }
 }
 
-/// Returns the sessions whose id begins with a word: the one with exactly this id if there is one, and sub-agents only
-/// if no other session is meant.
+/// Returns the sessions whose id begins with a word. A session with exactly this id takes precedence, and sub-agents are returned
+/// only if no other session matches.
 fn by_beginning(
     store: &dyn Store,
     wanted: &str,
@@ -124,7 +125,7 @@ fn by_beginning(
     };
     let is_exact = |listed: &Listed| listed.name.id == wanted;
     let mut all = sessions(store, &every)?;
-    // Which of them are sub-agents is asked only if that decides.
+    // Look up which of them are sub-agents only if that decides.
     let exact = all.iter().filter(|listed| is_exact(listed)).count();
     if exact == 1 {
         all.retain(is_exact);
@@ -146,7 +147,7 @@ fn by_beginning(
     Ok(found)
 }
 
-/// Returns the only session that was found.
+/// Returns the session if exactly one was found.
 fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, SessionError> {
     if found.len() > 1 {
         return Err(SessionError::AmbiguousSession { wanted: wanted.to_owned(), matches: found });
@@ -154,8 +155,8 @@ fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, Session
     Ok(found.pop())
 }
 
-/// Returns a word of at least eight characters that names a session to [`find_session`], mostly the shortest: only the ids
-/// next to its own are looked at.
+/// Returns a name of at least eight characters with which [`find_session`] finds a session. It is usually the shortest: only the
+/// ids next to its own in sort order are compared.
 pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, SessionError> {
     let SessionName { format, id } = &session.name;
     let others = store.beside(&session.name)?;
@@ -169,7 +170,7 @@ pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, Sessio
         let is_longer =
             |other: &SessionName| other.id != above.id && other.id.starts_with(&above.id);
         if store.beside(&above)?.iter().any(is_longer) {
-            // Of a sub-agent's name both parts may be cut short, and the first one is shared.
+            // In a sub-agent's name both parts may be shortened, and here the first part would be ambiguous.
             return Ok(id.clone());
         }
         least = above.id.chars().count() + 2;
@@ -180,7 +181,7 @@ pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, Sessio
     Ok(id.chars().take(least.max(shared + 1)).collect())
 }
 
-/// Returns whether an id begins with a word; in a sub-agent's, both its session's part and its own may be cut short.
+/// Returns true if an id begins with a word. In a sub-agent's id, the session's part and its own part may each be shortened.
 fn is_meant(id: &str, wanted: &str) -> bool {
     let split = |text: &'_ str| text.rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
     let both = split(id).zip(split(wanted));
@@ -204,7 +205,7 @@ pub fn find_place(
         return find_entry(store, session, wanted);
     }
     match find_base(store, session, &format!("@{wanted}")) {
-        // The beginning of an id may have no other digits.
+        // The beginning of an id may consist of decimal digits only.
         Err(SessionError::NoCheckpoint { .. }) if digits == wanted && digits.len() >= DIGITS => {
             find_entry(store, session, wanted)
         }
@@ -212,7 +213,7 @@ pub fn find_place(
     }
 }
 
-/// Finds an entry, or the end of the turn that is so many before it.
+/// Finds an entry, or the end of the turn that is `~N` turns before it.
 fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
     let missing = || SessionError::NoEntry(wanted.to_owned());
     let (base, back) = match wanted.rsplit_once('~') {
@@ -228,7 +229,7 @@ fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targ
         let spans = store.state(session.key)?.spans;
         let view = View::new(store, session, target.position, Some(&spans));
         target.position = checkpoints::turns_before(&view, session, back)?.ok_or_else(missing)?;
-        // It is at no checkpoint and no branch's end any more.
+        // The target is no longer at the checkpoint or at the end of the branch.
         (target.checkpoint, target.branch) = (None, None);
     }
     Ok(target)
@@ -278,7 +279,7 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
     }
 }
 
-/// Returns the entries whose id or whose record's name begins with a word; of a name with several entries, the last.
+/// Returns the entries whose id, or whose record's name, begins with a word. Of several entries with one name, returns the last.
 fn by_id(
     store: &dyn Store,
     session: &Session,
@@ -303,7 +304,7 @@ fn by_id(
         }
     })?;
     for n in damaged {
-        // Of a damaged record its tag is left, which tells a whole name.
+        // A damaged record still has its tag, which identifies a complete name.
         let record = store.records(session.key, n.alone())?.pop();
         if record.and_then(|record| record.name) == Some(NameTag::of(wanted)) {
             bearers.entry(wanted.to_owned()).or_default().push(n);
@@ -322,7 +323,7 @@ fn by_id(
     Ok(found)
 }
 
-/// Returns which entry of one name is meant: the last in the current generation, else the newest.
+/// Returns which entry with a name is meant: the last in the current generation, or else the newest.
 fn seen(
     store: &dyn Store,
     session: &Session,
@@ -341,7 +342,7 @@ fn seen(
     Ok(last.map(|(_, entry)| entry).or(bearers.last().copied()))
 }
 
-/// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
+/// Returns a position from which an entry is seen: in the current generation if possible, or else in the newest that has it.
 pub(crate) fn place(
     store: &dyn Store,
     session: &Session,
@@ -357,7 +358,7 @@ pub(crate) fn place(
             return Ok(Position { head: Some(entry), ..view.position() });
         }
     }
-    // An entry that is in no generation, such as a result that was cut as it was appended.
+    // The entry may be outside of any generation, such as the full text of a shortened result.
     let held = store.origins(session.key, EntryNumber::ALL)?;
     match held.iter().find(|(_, origin)| origin.origin == entry) {
         Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),

@@ -1,4 +1,4 @@
-//! Where entries stand: on the current path, or why not.
+//! Whether entries are on the current path, and if not, why.
 
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
@@ -17,19 +17,19 @@ use crate::{
 /// Where an entry is in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// On the current path, and the model is sent it.
+    /// On the current path and sent to the model.
     Current,
-    /// On the current path, above a compaction: the model is no longer sent it.
+    /// On the current path before a compaction: no longer sent to the model.
     Compacted,
-    /// Beneath an entry of the current path that was cut.
+    /// Replaced by a cut entry of the current path.
     Truncated,
-    /// On a branch that is not the current one.
+    /// On a branch other than the current one.
     Branch(String),
-    /// On no branch, since the operation that brought it was undone.
+    /// On no branch: the operation that added it was undone.
     Undone,
-    /// On no branch: the agent left it behind.
+    /// On no branch: the agent reverted it.
     Left,
-    /// Not known: the session is damaged there.
+    /// Unknown, because the session is damaged there.
     Unknown,
 }
 
@@ -48,19 +48,19 @@ impl Stand {
     }
 }
 
-/// An entry's standing.
+/// Where an entry is, with its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stands {
     pub(crate) stand: Stand,
-    /// The checkpoint before the turn of which it is a part, if it is on a branch.
+    /// The checkpoint before its turn, if it is on a branch.
     pub(crate) turn: Option<CheckpointNumber>,
-    /// Which step of the turn it is, if that is wanted, of an entry of the current path.
+    /// Its step within the turn, if requested and if it is on the current path.
     pub(crate) step: Option<usize>,
-    /// Whether it is of a sub-agent that works in the session's own file.
+    /// Whether it belongs to a sub-agent in the session's own file.
     pub(crate) is_of_sub_agent: bool,
 }
 
-/// Returns where each of these entries is, with its step if that is wanted.
+/// Returns where each of these entries is. `wants_steps` adds the step within its turn.
 pub(crate) fn stands(
     store: &dyn Store,
     session: &Session,
@@ -82,7 +82,7 @@ pub(crate) fn stands(
     for entry in left {
         let is_undone = found.is_undone(entry)?;
         let record = found.view.record(entry)?;
-        // A title, say, follows nothing, so that no way back leaves it.
+        // A record without a parent, such as a title, belongs to every path.
         let is_of_all = record.kind == Kind::Meta && record.parent == Parent::Root;
         let stand = match is_undone {
             true => Stand::Undone,
@@ -97,34 +97,34 @@ pub(crate) fn stands(
 /// The first entry of a turn, and the entry before it on the path.
 type Turn = (EntryNumber, Option<EntryNumber>);
 
-/// What was met on the way back on a path.
+/// What was found while walking back on a path.
 struct Met {
-    /// The path, as far as it was looked at, and its entries.
+    /// The part of the path that was read, and the set of its entries.
     path: Vec<EntryNumber>,
     on: EntrySet,
-    /// Of each entry that was looked for the turn of which it is a part.
+    /// The turn of each wanted entry.
     turns: BTreeMap<EntryNumber, Turn>,
-    /// Those before a boundary or a summary.
+    /// The wanted entries before a boundary or a summary.
     passed: EntrySet,
 }
 
-/// How many entries more are looked at than lie behind those that are looked for, for the beginning of their turn.
+/// How many entries are read beyond the wanted ones, to find the beginning of their turn.
 const LOOKED: usize = 64;
-/// How many times as many are looked at, where that was not enough.
+/// The factor for reading more if that was not enough.
 const MORE: usize = 4;
 
-/// The work on a question.
+/// The state of one lookup.
 struct Finding<'a> {
     store: &'a dyn Store,
     session: &'a Session,
     state: &'a State,
     replays: Replays,
     view: View<'a>,
-    /// How the agent left the files that it set aside, once that is asked.
+    /// How the agent left the files that it set aside; loaded on first use.
     departures: OnceCell<Rc<[Left]>>,
-    /// The end of the current path, with the turns of what was found on it.
+    /// The end of the current path, with the turns of the entries found on it.
     path: Vec<EntryNumber>,
-    /// Of each entry where it is, and the turn of which it is a part.
+    /// Where each entry is, and its turn.
     known: BTreeMap<EntryNumber, (Stand, Option<Turn>)>,
 }
 
@@ -142,10 +142,10 @@ impl<'a> Finding<'a> {
         Ok(Self { store, session, state, replays, view, departures, path, known })
     }
 
-    /// Finds those that stand on the current path, or beneath it.
+    /// Finds the entries on the current path, or replaced by one on it.
     fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
         let met = self.meet(&self.view, left)?;
-        // Only what comes before a boundary or a summary may be no longer sent.
+        // Only entries before a boundary or a summary may be no longer sent.
         let sent: EntrySet = if met.passed.is_empty() {
             EntrySet::default()
         } else {
@@ -167,7 +167,7 @@ impl<'a> Finding<'a> {
         self.above(met.on, &Stand::Compacted, left)
     }
 
-    /// Finds those that stand on another branch.
+    /// Finds the entries on another branch.
     fn branch(
         &mut self,
         name: &str,
@@ -181,7 +181,8 @@ impl<'a> Finding<'a> {
         self.above(met.on, &stand, left)
     }
 
-    /// Finds those above the beginning of a path: a boundary that begins a file follows the end of the file that it represents.
+    /// Finds the entries before the beginning of a path: a boundary at the beginning of a file follows the end of the file it
+    /// replaces.
     fn above(
         &mut self,
         mut on: EntrySet,
@@ -200,7 +201,7 @@ impl<'a> Finding<'a> {
         Ok(())
     }
 
-    /// Returns how the agent left the files that it set aside, unless there is nothing left to be found in them.
+    /// Returns how the agent left the files that it set aside, or nothing if no entries are left to find.
     fn departures(&self, left: &[EntryNumber]) -> Result<Rc<[Left]>, SessionError> {
         if left.is_empty() {
             return Ok(Rc::default());
@@ -212,7 +213,7 @@ impl<'a> Finding<'a> {
         Ok(self.departures.get_or_init(|| found.into()).clone())
     }
 
-    /// Takes those that were met for found.
+    /// Records the entries found and removes them from `left`.
     fn settle(&mut self, met: &Met, stand: &Stand, left: &mut Vec<EntryNumber>) {
         left.retain(|entry| {
             let is_met = met.on.contains(*entry);
@@ -223,16 +224,16 @@ impl<'a> Finding<'a> {
         });
     }
 
-    /// Returns how much of a path has these entries: as far from the end as the oldest one came before the newest entry, where a
-    /// session only went on.
+    /// Returns how much of a path to read for these entries: if the session only grew, the oldest is as far from the end of the
+    /// path as from the newest entry.
     fn behind(&self, wanted: &[EntryNumber]) -> usize {
         let oldest = wanted.iter().min().copied().unwrap_or_default();
         let behind = self.state.next_entry().since(oldest);
         usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED)
     }
 
-    /// Goes back on a path until all of these entries, or those that were put over them, were met with their turns; to its
-    /// beginning, if one is not on it.
+    /// Walks back on a path until all of these entries, or their replacements, are found with their turns; to the beginning if
+    /// one is not on it.
     fn meet(&self, view: &View<'_>, wanted: &[EntryNumber]) -> Result<Met, SessionError> {
         let mut limit = self.behind(wanted);
         loop {
@@ -245,7 +246,7 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Returns what was met on the end of a path, if that is enough of it.
+    /// Returns what was found on the end of a path, or nothing if more of it is needed.
     fn meet_on(
         &self,
         view: &View<'_>,
@@ -290,7 +291,7 @@ impl<'a> Finding<'a> {
         Ok(is_all.then_some(met))
     }
 
-    /// Returns whether the operation that brought an entry was undone.
+    /// Returns true if the operation that added an entry was undone.
     fn is_undone(&self, entry: EntryNumber) -> Result<bool, SessionError> {
         let by = added_by(self.store, self.session, self.state, entry)?;
         Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
@@ -318,7 +319,7 @@ impl<'a> Finding<'a> {
             let turn = match (&places, turn) {
                 (Some(places), Some((turn, above))) => {
                     let before = places.before(&self.view, turn)?.map(|given| given.n);
-                    // A checkpoint that was put there before the turn was said comes before it too.
+                    // A checkpoint set there before the turn was written comes before it too.
                     let put = above.and_then(|above| places.behind(above).last());
                     before.or(put.map(|checkpoint| checkpoint.n))
                 }

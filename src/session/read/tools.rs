@@ -1,4 +1,4 @@
-//! Tools: the one that a call on a path uses, and what it reads or runs.
+//! Tools: which tool a call on a path uses, and what it reads or runs.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::{
     wire::{Format, Graph},
 };
 
-/// How far before a result its call is looked for, in entries.
+/// How many entries before a result are searched for its call.
 pub(crate) const CALL_WITHIN: usize = 64;
 
-/// The arguments that say what a call reads or runs, the most telling first.
+/// The arguments that say what a call reads or runs, most specific first.
 const SUBJECTS: [&str; 14] = [
     "file_path",
     "notebook_path",
@@ -32,21 +32,21 @@ const SUBJECTS: [&str; 14] = [
 ];
 /// The commands of tools that edit files.
 const EDITS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
-/// How much of it is told, in characters.
+/// The maximum length of a subject in characters.
 const TOLD: usize = 200;
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     /// The tool.
     pub(crate) tool: String,
     /// What it reads or runs, if its arguments say so.
     pub(crate) subject: Option<String>,
-    /// The line of the record that makes the call.
+    /// The line of the record with the call.
     pub(crate) line: Vec<u8>,
 }
 
-/// Returns the call of this id that one of these entries makes, the last ones looked at first.
+/// Returns the call with this id from the last of these entries that has one.
 pub(crate) fn call(
     graph: &dyn Graph,
     format: &dyn Format,
@@ -64,7 +64,7 @@ pub(crate) fn call(
     Ok(None)
 }
 
-/// Returns the tools of all calls of a session, by the ids of the calls; of those of one id the first one.
+/// Returns the tools of all calls of a session by call id. If an id is reused, the first call counts.
 pub(crate) fn of_all(
     store: &dyn Store,
     session: &Session,
@@ -77,7 +77,7 @@ pub(crate) fn of_all(
         let said = records.iter().filter(|record| record.kind == Kind::Assistant);
         let said: Vec<EntryNumber> = said.map(|record| record.n).collect();
         store.lines(session.key, &said, &mut |_, line| {
-            // What is damaged names no tool.
+            // A damaged line names no tool.
             let Ok(line) = line else { return };
             let messages = Raw::object(&line).map(|record| session.format.messages(record));
             for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
@@ -90,7 +90,7 @@ pub(crate) fn of_all(
     Ok(tools)
 }
 
-/// Returns the call of this id that a record makes.
+/// Returns the call with this id from a record.
 pub(crate) fn called(format: &dyn Format, line: &[u8], wanted: &str) -> Option<Called> {
     let messages = format.messages(Raw::object(line)?);
     let mut blocks = messages.iter().flat_map(|message| &message.blocks);
@@ -102,21 +102,21 @@ pub(crate) fn called(format: &dyn Format, line: &[u8], wanted: &str) -> Option<C
     })
 }
 
-/// Returns whether arguments have a tool run a command line.
+/// Returns true if the arguments of a call make the tool run a command line.
 pub(crate) fn is_command(input: &str) -> bool {
     let arguments = Raw::value(input.as_bytes());
-    // A program that calls tools, as newer versions of Codex write it.
+    // A program that calls tools, as in newer versions of Codex.
     if arguments.is_none() {
         return input.contains("exec_command(");
     }
     ["command", "cmd", "script"].into_iter().any(|key| {
         let line = arguments.and_then(|arguments| words(arguments.get(key)?));
-        // An editor's command is one of its own few words.
+        // The command of an editor tool is one of a few fixed words.
         line.is_some_and(|line| !EDITS.contains(&line.as_str()))
     })
 }
 
-/// Returns what arguments say that a tool reads or runs, on one line: a path, a command, else words of its own.
+/// Returns what a tool reads or runs according to its arguments, on one line: a path, a command, or else other text.
 pub(crate) fn subject(input: &str) -> Option<String> {
     let said = match Raw::value(input.as_bytes()) {
         Some(arguments) if arguments.kind() == JsonKind::Object => {
@@ -124,7 +124,7 @@ pub(crate) fn subject(input: &str) -> Option<String> {
             SUBJECTS.into_iter().find_map(of)
         }
         Some(arguments) => words(arguments),
-        // A patch says its files behind its first line.
+        // A patch names its files after its first line.
         None => {
             let file =
                 |line: &str| Some(line.strip_prefix("*** ")?.split_once("File: ")?.1.to_owned());
@@ -134,7 +134,7 @@ pub(crate) fn subject(input: &str) -> Option<String> {
     Some(first_line(&said?)?.chars().take(TOLD).collect())
 }
 
-/// Returns a text, or the command line of several words.
+/// Returns a text, or a list of words as a command line.
 fn words(value: Raw<'_>) -> Option<String> {
     if value.kind() == JsonKind::Array {
         return shell_line(&value.items().filter_map(Raw::text).collect::<Vec<_>>());
