@@ -1,9 +1,9 @@
-//! Answering: a store that is an overlay over something answers every question by a look at both.
+//! Answers for a store that overlays other data: every query is answered from both layers.
 //!
-//! Such a store has `look`, which asks the two as they are at one moment, and four answers of its own: `own_id`,
-//! `seen`, `glanced` and `check_all`.
+//! Such a store provides `look`, which queries both layers in one snapshot, and answers four queries itself: `own_id`, `seen`,
+//! `glanced` and `check_all`.
 
-/// Answers one question.
+/// Answers one query.
 macro_rules! answer {
     ($store:ident, id) => {
         $store.own_id()
@@ -22,7 +22,7 @@ macro_rules! answer {
     };
 }
 
-/// Answers the questions of one trait.
+/// Implements one trait.
 macro_rules! answers {
     ($trait:ident for $store:ty { $(fn $question:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+ }) => {
         impl $crate::store::traits::$trait for $store {
@@ -33,7 +33,7 @@ macro_rules! answers {
     };
 }
 
-/// Answers every question.
+/// Implements all traits for reading.
 macro_rules! answer_by_look {
     ($store:ty) => {
         $crate::store::answer::answers!(FactStore for $store {

@@ -1,24 +1,24 @@
-//! Bundles: sessions with their lines, facts and operations in one file, each checked by hash.
+//! Bundles: sessions with their lines, facts and operations in one file, all verified by hash.
 //!
 //! ```text
 //! undertext bundle 1\n     then one zstd stream of frames
 //!
-//! frame       length (4 bytes, least first), kind, payload, BLAKE3( hash before, kind, payload )
+//! frame       length (4 bytes, little-endian), kind, payload, BLAKE3( previous hash, kind, payload )
 //! item        frames of one kind; all but the last have PART bytes
 //!
 //! store       its id, which the hashes of the operations cover
-//! session     format, id, how many operations, what was taken out of it
+//! session     format, id, number of operations, its redactions
 //!   operation   number, hash, record, words, entries, runs, checkpoints, origins
 //!   lines       of the operation's entries, in order, about PART bytes together
-//!   kept        a file that the operation kept whole
-//! end         how many sessions
+//!   kept        a file that the operation stored whole
+//! end         number of sessions
 //! ```
 //!
-//! Lines, runs and files are there as they are now, although a later operation may have taken bytes out of them; so the newest
-//! tombstones come first, and are compared with those of the operations when the session ends.
+//! Lines, runs and files are in their current state, although a later operation may have redacted them. So the newest tombstones
+//! come first, and are compared with those of the operations at the end of the session.
 //!
-//! Invariant: a commit that the reader returns follows the one before it by the rules of every store, under the id of the store
-//! from which it comes. Nothing that a file says makes the reader panic, or take more memory than the file unpacks to.
+//! Invariant: the reader never returns a commit that does not follow the one before it by the rules of every store, under the id
+//! of the store it comes from. No input makes the reader panic, or use more memory than its content unpacks to.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -39,15 +39,15 @@ use crate::{
     },
 };
 
-/// How every bundle begins, before the number of its version.
+/// The first bytes of every bundle, before its version number.
 const MAGIC: &[u8] = b"undertext bundle ";
 /// The version.
 const VERSION: u64 = 1;
-/// The most bytes of a frame's payload.
+/// The maximum payload of a frame in bytes.
 const PART: usize = 1 << 20;
-/// The most bytes of an item, and of an operation's lines together.
+/// The maximum size of an item, and of all lines of an operation, in bytes.
 const LARGEST: usize = 2 * LINE_MAX;
-/// How much of the packed stream is searched for repetitions, as a power of two; a reader needs that much memory.
+/// The binary logarithm of the zstd window; a reader needs that much memory.
 const WINDOW: u32 = 24;
 
 const STORE: u8 = 1;
@@ -60,7 +60,7 @@ const END: u8 = 6;
 /// Why a bundle cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The file is something else.
+    /// The file is not a bundle.
     #[error("it is not a bundle")]
     Foreign,
     /// A newer program wrote it.
@@ -87,7 +87,7 @@ impl From<io::Error> for BundleError {
     }
 }
 
-/// Returns whether a file that begins with these bytes is a bundle of any version.
+/// Returns true if these are the first bytes of a bundle, of any version.
 pub fn is_bundle(beginning: &[u8]) -> bool {
     beginning.starts_with(MAGIC)
 }
@@ -102,12 +102,12 @@ pub struct BundleWriter<W: Write> {
     to: Encoder<'static, W>,
     hash: [u8; 32],
     sessions: u64,
-    /// The lines that are not written yet.
+    /// The lines that were not written yet.
     lines: Out,
 }
 
 impl<W: Write> BundleWriter<W> {
-    /// Begins a bundle of sessions of a store.
+    /// Begins a bundle with sessions of a store.
     pub fn new(mut to: W, store: StoreId) -> io::Result<Self> {
         to.write_all(MAGIC)?;
         writeln!(to, "{VERSION}")?;
@@ -119,7 +119,7 @@ impl<W: Write> BundleWriter<W> {
         Ok(begun)
     }
 
-    /// Begins a session with this newest state. All its operations must follow.
+    /// Begins a session, given its newest state. All its operations must follow.
     pub fn session(&mut self, name: &SessionName, state: &State) -> io::Result<()> {
         self.flush()?;
         self.sessions += 1;
@@ -132,7 +132,7 @@ impl<W: Write> BundleWriter<W> {
         self.item(SESSION, &out.0)
     }
 
-    /// Writes the next operation. Its lines must follow, then the files that it kept whole.
+    /// Writes the next operation. Its lines must follow, then the files that it stored whole.
     pub fn operation(&mut self, operation: &Operation, bulk: &Bulk) -> io::Result<()> {
         self.flush()?;
         let mut out = Out(Vec::new());
@@ -151,13 +151,13 @@ impl<W: Write> BundleWriter<W> {
         Ok(())
     }
 
-    /// Writes the next file that was kept whole.
+    /// Writes the next file that was stored whole.
     pub fn kept(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
         self.item(KEPT, bytes)
     }
 
-    /// Ends the bundle, and returns what it was written to.
+    /// Ends the bundle and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         let mut out = Out(Vec::new());
@@ -176,7 +176,7 @@ impl<W: Write> BundleWriter<W> {
 
     fn item(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
         let whole = payload.chunks_exact(PART);
-        // It is empty if the one before is full.
+        // The last part is empty if the previous one is full.
         let last = whole.remainder();
         for part in whole.chain([last]) {
             self.hash = hash_after(self.hash, kind, part);
@@ -189,18 +189,18 @@ impl<W: Write> BundleWriter<W> {
     }
 }
 
-/// A session of a bundle, as far as it is read.
+/// A session of a bundle while it is read.
 #[derive(Debug)]
 pub struct Bundled {
     /// Its name.
     pub name: SessionName,
-    /// How many operations it has.
+    /// How many operations the bundle has of it.
     pub operations: u64,
-    /// What was taken out of it.
+    /// Its redactions.
     pub covered: Arc<Covered>,
-    /// Its state after the operations that are read.
+    /// Its state after the operations read so far.
     pub state: State,
-    /// The ids of the entries that are read.
+    /// The ids of the entries read so far.
     ids: Vec<EntryId>,
 }
 
@@ -227,7 +227,7 @@ pub struct BundleReader<R: BufRead> {
 }
 
 impl<R: BufRead> BundleReader<R> {
-    /// Begins to read.
+    /// Opens a bundle.
     pub fn new(mut from: R) -> Result<Self, BundleError> {
         let mut first = Vec::new();
         (&mut from).take(64).read_until(b'\n', &mut first).map_err(BundleError::Read)?;
@@ -246,7 +246,7 @@ impl<R: BufRead> BundleReader<R> {
         Ok(begun)
     }
 
-    /// Returns the next session. Read all its operations before you ask for another one.
+    /// Returns the next session. Read all operations of a session before you request the next one.
     pub fn session(&mut self) -> Result<Option<Bundled>, BundleError> {
         let (kind, payload) = self.any()?;
         let mut from = In(&payload);
@@ -265,7 +265,7 @@ impl<R: BufRead> BundleReader<R> {
         }
     }
 
-    /// Returns the next operation of a session with its facts, lines and files, without derived rows.
+    /// Returns the next operation of a session with its facts, lines and files, but without derived rows.
     pub fn commit(&mut self, of: &mut Bundled) -> Result<Option<Commit>, BundleError> {
         if of.state.operations() == of.operations {
             if Covered::of(&of.state) != *of.covered {

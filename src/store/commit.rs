@@ -1,4 +1,4 @@
-//! Commits: one operation with all that it brings, and why a store refuses it.
+//! Commits: one operation with everything it adds, and the reasons for a store to refuse it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,35 +16,36 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
-/// A line to be kept, in the order of the facts' entries.
+/// A line to store, in the order of the entries in the facts.
 ///
-/// Invariant: the ids are those of the bytes; of a line that takes the place of another, the entry's is that of the other one.
+/// Invariant: its ids never differ from those of its bytes, except that the entry id of a replaced line is that of the original
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLine {
     pub(super) bytes: Vec<u8>,
     pub(super) id: LineId,
-    /// The line that came, if bytes were taken out of it before it was kept.
+    /// The id of the original line, if it was redacted before it was stored.
     pub(super) came: Option<LineId>,
-    /// The id of an entry that covers it alone.
+    /// The id of an entry with this line and no link.
     pub(super) alone: EntryId,
     pub(super) texts: Vec<Range<usize>>,
-    /// The hashes of the texts, once they were asked for.
+    /// The hashes of the texts, computed on first use.
     pub(super) text_ids: Vec<[u8; 32]>,
-    /// For each of these strings the string that it was cut from, if that is known.
+    /// For each text, the text that it was cut from, if known.
     pub(super) wholes: Vec<Option<Whole>>,
 }
 
-/// A string whose beginning another one holds.
+/// A text whose beginning another text has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
     pub(super) hash: [u8; 32],
     pub(super) size: usize,
-    /// How many bytes both begin with.
+    /// The length of the common prefix.
     pub(super) common: usize,
 }
 
 impl Whole {
-    /// Returns, for each long string of a line, the one of another line from which it was cut, if it was.
+    /// Returns for each long string of a line the string of the whole line that it was cut from, if it was.
     pub fn each(line: &Line<'_>, whole: &Line<'_>) -> Vec<Option<Self>> {
         let (Some(own), Some(of)) = (&line.shape, &whole.shape) else { return Vec::new() };
         if own.texts.len() != of.texts.len() {
@@ -62,14 +63,14 @@ impl Whole {
 }
 
 impl NewLine {
-    /// Makes a line of its bytes and of where its long strings lie in them.
+    /// Makes a line from its bytes and the ranges of its long strings.
     pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
         let id = LineId::of(&bytes);
         let alone = EntryId::of(None, id);
         Self { bytes, id, came: None, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
     }
 
-    /// Makes a line of bytes that have been stored before.
+    /// Makes a line from bytes that were stored before.
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         let found = line::split(&bytes).next();
         let whole = found.filter(|found| found.bytes.len() == bytes.len());
@@ -82,14 +83,14 @@ impl NewLine {
         Self { came: Some(came), alone: EntryId::of(None, came), ..Self::of_bytes(bytes) }
     }
 
-    /// Puts other bytes, as many, in place of the line, whose entry keeps its id. Its commit has a tombstone for it.
+    /// Replaces the line with bytes of the same length. The entry keeps its id. The commit must have a tombstone for it.
     pub fn cover(&mut self, bytes: Vec<u8>) {
         self.came = self.came.or(Some(self.id));
         (self.id, self.bytes) = (LineId::of(&bytes), bytes);
         (self.text_ids, self.wholes) = (Vec::new(), Vec::new());
     }
 
-    /// Hashes the long strings, which a store that keeps them once asks for.
+    /// Hashes the long strings, for a store that deduplicates them.
     pub fn hash_texts(&mut self) {
         if self.text_ids.is_empty() {
             let texts = self.texts.iter().map(|text| self.bytes.get(text.clone()));
@@ -98,7 +99,7 @@ impl NewLine {
         }
     }
 
-    /// Says from which strings those of this line were cut, so that their beginnings need not be kept again.
+    /// Sets the strings that those of this line were cut from, so that their common beginnings are not stored again.
     pub fn cut_from(&mut self, wholes: Vec<Option<Whole>>) {
         if wholes.len() == self.texts.len() {
             self.wholes = wholes;
@@ -110,7 +111,7 @@ impl NewLine {
         &self.bytes
     }
 
-    /// Returns the bytes, and nothing else of the line.
+    /// Returns only the bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -120,26 +121,26 @@ impl NewLine {
         self.id
     }
 
-    /// Returns the id of an entry that holds the line and is linked to another, or to none.
+    /// Returns the id of an entry with this line and this link.
     pub fn entry_id(&self, link: Option<EntryId>) -> EntryId {
         let came = self.came.unwrap_or(self.id);
         link.map_or(self.alone, |link| EntryId::of(Some(link), came))
     }
 }
 
-/// What is redacted in a session, by the newest facts.
+/// The redactions of a session, according to the newest facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     /// The lines.
     pub lines: BTreeMap<EntryNumber, Tombstone>,
-    /// The runs, by their operation.
+    /// The runs, by operation.
     pub runs: BTreeMap<OperationNumber, CoveredRuns>,
-    /// The files, by the operation and the place among those that it keeps.
+    /// The files, by operation and index among the files that it stored.
     pub files: BTreeMap<(OperationNumber, u64), CoveredFile>,
 }
 
 impl Covered {
-    /// Returns what is redacted in a session with this state.
+    /// Returns the redactions of a session in this state.
     pub fn of(state: &State) -> Self {
         Self::from_facts(
             state.tombstones.to_vec(),
@@ -160,7 +161,7 @@ impl Covered {
         }
     }
 
-    /// Returns the part that concerns what a session had in this state.
+    /// Returns the redactions that concern what a session had in this state.
     #[must_use]
     pub fn within(mut self, state: &State) -> Self {
         self.lines.retain(|entry, _| *entry < state.next_entry());
@@ -170,12 +171,12 @@ impl Covered {
     }
 }
 
-/// One operation with all that it brings.
+/// One operation with everything it adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The session.
     pub session: SessionName,
-    /// The newest operation that the caller knows of; another one is a conflict.
+    /// The newest operation that the caller knows; if the session has another one, that is a conflict.
     pub expected: Option<OperationId>,
     /// The operation, sealed.
     pub operation: Operation,
@@ -187,41 +188,41 @@ pub struct Commit {
     pub kept: Vec<Vec<u8>>,
     /// The records of its entries.
     pub records: Vec<Record>,
-    /// Names that have become twins.
+    /// Names that became ambiguous.
     pub twins: Vec<NameTag>,
-    /// The ties of generations, in place of those that they had.
+    /// New ties of generations; they replace the old ones.
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
-    /// The card that lists show from now on; None leaves the old one.
+    /// The new card; `None` keeps the old one.
     pub card: Option<Card>,
-    /// For an operation from a bundle: what later operations of the session redacted.
+    /// For an operation from a bundle: the redactions of it by later operations of the session.
     pub covered: Arc<Covered>,
 }
 
-/// Bytes that replace an entry's line, of the same length.
+/// Bytes of the same length that replace an entry's line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covering {
     /// The session.
     pub session: SessionKey,
-    /// The entry, for which the session has a tombstone.
+    /// The entry, which must have a tombstone.
     pub entry: EntryNumber,
     /// The bytes.
     pub line: Vec<u8>,
 }
 
-/// Bytes that take the place of a file that an operation kept whole.
+/// Bytes that replace a file that an operation stored whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCovering {
     /// The session.
     pub session: SessionKey,
     /// The operation.
     pub operation: OperationNumber,
-    /// The file's place among those that the operation keeps.
+    /// The index of the file among those that the operation stored.
     pub at: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Runs that take the place of those that an operation added, and differ from them by unfinished lines alone.
+/// Runs that replace those of an operation. They differ only in their unfinished lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunsCovering {
     /// The session.
@@ -232,32 +233,32 @@ pub struct RunsCovering {
     pub runs: Vec<Run>,
 }
 
-/// What is taken out in one step, of lines, of files and of words.
+/// The redactions of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverings {
     /// The lines.
     pub lines: Vec<Covering>,
-    /// The files that are kept whole.
+    /// The files stored whole.
     pub files: Vec<FileCovering>,
-    /// The runs that have unfinished lines.
+    /// The runs with unfinished lines.
     pub runs: Vec<RunsCovering>,
-    /// The words of persons.
+    /// The user texts.
     pub words: Vec<TakenOut>,
 }
 
-/// Words that a person gave, which are taken out of an operation or of a checkpoint that it gave.
+/// A user text to delete from an operation, or from a checkpoint that it set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenOut {
     /// The session.
     pub session: SessionKey,
     /// The operation.
     pub operation: OperationNumber,
-    /// The digest of the words, which the record has.
+    /// The digest of the text, as in the record.
     pub digest: Digest,
 }
 
 impl Coverings {
-    /// Refuses bytes of which the facts of their sessions do not tell.
+    /// Refuses bytes that are not in the facts of their sessions.
     pub fn check(
         &self,
         state: impl Fn(SessionKey) -> Result<State, StoreError>,
@@ -276,7 +277,7 @@ impl Coverings {
 }
 
 impl Covering {
-    /// Refuses bytes for which a session has no tombstone.
+    /// Refuses bytes without a matching tombstone.
     fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
         let is_told = |one: &Tombstone| {
             one.covered == Some(LineId::of(&self.line)) && one.size == self.line.len() as u64
@@ -289,7 +290,7 @@ impl Covering {
 }
 
 impl FileCovering {
-    /// Refuses bytes of which a session's facts do not tell.
+    /// Refuses bytes that are not in the session's facts.
     fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
         let told = state.and_then(|state| state.covered_file(self.operation, self.at));
         if told.is_some_and(|told| told.digest == Digest::of_bytes(&self.bytes)) {
@@ -300,7 +301,7 @@ impl FileCovering {
 }
 
 impl RunsCovering {
-    /// Refuses runs of which a session's facts do not tell.
+    /// Refuses runs that are not in the session's facts.
     fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
         let mut told = state.iter().flat_map(|state| state.covered_runs.iter().rev());
         let told = told.find(|told| told.operation == self.operation).map(|told| told.digest);
@@ -311,22 +312,22 @@ impl RunsCovering {
     }
 }
 
-/// A session, as a store knows it when something is added to it.
+/// What a check of a commit needs to know of the session.
 pub trait Known {
     /// Returns the id of an entry.
     fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError>;
 
-    /// Returns whether an entry has this id. A store that finds that out as it inserts may say no.
+    /// Returns true if an entry has this id. A store that finds duplicates on insertion may always return false.
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError>;
 
-    /// Returns the entry in whose place an entry is.
+    /// Returns the entry that an entry replaces.
     fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError>;
 }
 
 impl Commit {
-    /// Refuses a commit that cannot follow a session's state; `state` is empty for a session that is not there.
+    /// Refuses a commit that cannot follow a session's state. `state` is empty for a new session.
     ///
-    /// Every store asks before it adds anything, so that no fault of a caller becomes a fact.
+    /// Every store calls this before it adds anything, so that no mistake of a caller becomes a fact.
     pub fn check(
         &self,
         store: StoreId,
@@ -344,7 +345,7 @@ impl Commit {
         self.has_lines(known)
     }
 
-    /// Refuses numbers that do not follow.
+    /// Refuses numbers that are out of sequence.
     fn fits(&self, state: &State) -> Result<(), StoreError> {
         let operation = &self.operation;
         let (facts, bulk) = (&operation.facts, &self.bulk);
@@ -396,7 +397,7 @@ impl Commit {
         Ok(())
     }
 
-    /// Returns those numbers in its rows that nothing else bounds.
+    /// Returns the numbers in its rows that nothing else bounds.
     fn numbers(&self) -> impl Iterator<Item = u64> {
         let runs = self.bulk.runs.iter().flat_map(|run| {
             let ends = [run.start.saturating_add(run.count), run.entries().end.get()];
@@ -419,7 +420,7 @@ impl Commit {
             .chain(ties)
     }
 
-    /// Refuses a record or a hash that does not cover what it should.
+    /// Refuses a record or a hash that does not cover the operation and its facts.
     fn is_sealed(&self, store: StoreId) -> Result<(), StoreError> {
         let operation = &self.operation;
         let n = operation.n;
@@ -429,7 +430,7 @@ impl Commit {
         {
             return Err(refused("the operation's hash does not cover it"));
         }
-        // Each operation has one encoding: a record that is read as this operation is its encoding.
+        // The encoding is canonical: a record that decodes to this operation is its encoding.
         let words = operation.words(&self.bulk);
         let read = Operation::open(operation.n, operation.record.clone(), operation.hash, &words);
         if !read.is_ok_and(|read| read == *operation) {
@@ -449,7 +450,7 @@ impl Commit {
         }
     }
 
-    /// Refuses entries that are there already, or whose ids are not those of their lines.
+    /// Refuses entries that already exist, or whose ids do not match their lines.
     fn has_lines(&self, known: &dyn Known) -> Result<(), StoreError> {
         let (entries, first) = (&self.bulk.entries, self.operation.first);
         let tombstones = self.operation.facts.tombstones.iter().map(|one| (one.entry, one));
@@ -505,7 +506,7 @@ impl Commit {
     }
 }
 
-/// Refuses numbers that are not the wanted ones.
+/// Refuses numbers other than the wanted ones.
 fn follow<N: PartialEq>(
     numbers: impl Iterator<Item = N>,
     wanted: impl Iterator<Item = N>,

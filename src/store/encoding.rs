@@ -1,8 +1,8 @@
-//! The encoding that the journal and bundles share: varints, lengths, and an operation with its facts.
+//! The encoding shared by the journal and bundles: varints, lengths, and an operation with its facts.
 //!
-//! Numbers are varints; a list is its length and its items, bytes are their length and themselves.
+//! A number is a varint. A list is its length and its items; bytes are their length and themselves.
 //!
-//! Invariant: reading takes no more memory than the bytes that are there, whatever they say.
+//! Invariant: decoding never uses more memory than the bytes that exist, whatever they claim.
 
 use crate::model::{
     Bulk, Entry, EntryId, EntryNumber, Operation, OperationId, OperationNumber, Tagged, Text,
@@ -45,7 +45,7 @@ impl Out {
         }
     }
 
-    /// Puts an operation, without the facts next to its record.
+    /// Writes an operation without the facts next to its record.
     pub(super) fn operation(&mut self, operation: &Operation, bulk: &Bulk) {
         self.number(operation.n.get()).raw(operation.hash.as_bytes()).bytes(&operation.record);
         self.list(&operation.words(bulk), |out, words| {
@@ -57,7 +57,7 @@ impl Out {
         self.raw(entry.id.as_bytes()).number(entry.link.map_or(0, |link| entry.n.since(link)));
     }
 
-    /// Puts the facts next to an operation's record, without its entries.
+    /// Writes the facts next to an operation's record, without its entries.
     pub(super) fn growth(&mut self, bulk: &Bulk) {
         self.list(&bulk.runs, Self::tagged);
         self.list(&bulk.checkpoints, Self::tagged);
@@ -112,7 +112,7 @@ impl<'a> In<'a> {
         (0..self.number()?).map(|_| take(self)).collect()
     }
 
-    /// Takes an operation, and the words in it and in its checkpoints.
+    /// Reads an operation, with the texts in it and in its checkpoints.
     pub(super) fn operation(&mut self) -> Option<(Operation, Vec<Words>)> {
         let n = OperationNumber::new(self.number()?);
         let (hash, record) = (OperationId::new(self.raw()?), self.bytes()?.to_vec());
@@ -127,7 +127,7 @@ impl<'a> In<'a> {
         Some(Entry { n, id, link })
     }
 
-    /// Takes the facts next to an operation's record, which has these words and entries.
+    /// Reads the facts next to an operation's record, given its texts and entries.
     pub(super) fn growth(&mut self, words: &[Words], entries: Vec<Entry>) -> Option<Bulk> {
         let (runs, mut checkpoints) = (self.list(In::tagged)?, self.list(In::tagged)?);
         for checkpoint in &mut checkpoints {

@@ -1,4 +1,4 @@
-//! What can go wrong in a store, by what the caller can do about it.
+//! Errors of a store, by what the caller can do about them.
 
 use std::{
     io,
@@ -7,32 +7,32 @@ use std::{
 
 use crate::{model::OperationNumber, store::Fault};
 
-/// What damage comes to.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A record that an agent wrote, which is odd and no damage.
+    /// A strange record of an agent; not damage.
     Oddity,
-    /// All of the store is damaged: nothing says what else is.
+    /// The whole store is damaged, so further damage is unknown.
     Store,
     /// A session cannot be read.
     Session,
-    /// One thing is not what was written.
+    /// One item differs from what was written.
     Thing,
-    /// Derived rows are not what the facts give.
+    /// Derived rows differ from what the facts give.
     Derived,
-    /// The store does not hold changes that it held.
+    /// The store has lost changes.
     Forgotten,
-    /// A line was given up when the store was mended: that it is lost is known, and a file may give it back.
+    /// A line was recorded as lost when the store was mended; a file may still restore it.
     Lost,
-    /// The witness is damaged or missing, and the next change writes it again.
+    /// The witness is damaged or missing; the next change rewrites it.
     Witness,
-    /// A file of a session is not as the store left it; in the store nothing is damaged.
+    /// A session file differs from what the store wrote; the store itself is intact.
     File,
-    /// A file has what the store has lost.
+    /// A file has data that the store has lost.
     Ahead,
-    /// A file of a session cannot be read, so that nothing is known of it.
+    /// A session file cannot be read and was not checked.
     Unread,
-    /// A fact that a person may want to know.
+    /// Something that a person may want to know.
     Note,
 }
 
@@ -50,7 +50,7 @@ pub enum StoreError {
     /// The session has a newer operation than the caller knew: load it again and repeat.
     #[error("the change was not made: another program changed the session in the meantime")]
     Conflict,
-    /// An addition contradicts the store's content, or was never put together rightly.
+    /// A change contradicts the store's content, or is invalid in itself.
     #[error("the store refused a change: {0}")]
     Refused(String),
     /// The data read is not the data written.
@@ -79,20 +79,20 @@ pub enum StoreError {
     /// A newer version of the program has written facts that this one does not know.
     #[error("operation {operation} of the session was written by a newer version of undertext")]
     NewerFacts {
-        /// The first of the session's operations that has any.
+        /// The first operation of the session with such facts.
         operation: OperationNumber,
     },
-    /// The store has lost operations that it had, or an older copy is in its place.
+    /// The store has lost operations, or was replaced by an older copy.
     #[error("the store at {path} has lost changes: it had {witnessed}, but has only {newest} now")]
     Forgotten {
         /// Where the store is.
         path: PathBuf,
-        /// How many operations it had, by the word of its witness.
+        /// How many operations it had, according to its witness.
         witnessed: u64,
         /// How many it has.
         newest: u64,
     },
-    /// The file is there but is no store.
+    /// The file exists but is not a store.
     #[error("{path} is not an undertext store")]
     Foreign {
         /// The file.
@@ -101,22 +101,22 @@ pub enum StoreError {
     /// There is no store.
     #[error("there is no store at {path}")]
     Absent {
-        /// Where it was looked for.
+        /// Where it was expected.
         path: PathBuf,
     },
-    /// The store can be read only.
+    /// The store is read-only.
     #[error("cannot write to the store at {path}")]
     ReadOnly {
         /// Where the store is.
         path: PathBuf,
     },
-    /// The store was mended, or replaced in another way, since it was opened.
+    /// The store was mended or otherwise replaced since it was opened.
     #[error("the store at {path} was replaced while this command was running")]
     Replaced {
         /// Where the store is.
         path: PathBuf,
     },
-    /// An earlier write failed, and how much of it reached the disk is not known.
+    /// An earlier write failed, so it is unknown what is on disk.
     #[error("an earlier write to the store at {path} failed, so this command cannot continue")]
     Unsure {
         /// Where the store is.
@@ -125,7 +125,7 @@ pub enum StoreError {
     /// The disk is full.
     #[error("no disk space is left for the store")]
     Full,
-    /// Another program holds the store.
+    /// Another program has locked the store for too long.
     #[error("the store is busy: another program has been writing to it for too long")]
     Busy,
     /// The file system failed.
@@ -142,27 +142,27 @@ pub enum StoreError {
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The problem of a witness that has seen nothing of the store that is next to it.
+/// The problem of a witness that belongs to another store.
 pub(crate) const OTHER_WITNESS: &str = "it belongs to a different store from the one next to it";
 
 impl StoreError {
-    /// Makes a [`StoreError::Io`] of a failure of the file system at a path.
+    /// Makes a [`StoreError::Io`] for a path.
     pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// Makes a [`StoreError::Corrupt`] of one thing.
+    /// Makes a [`StoreError::Corrupt`] for one item.
     pub(crate) fn corrupt(item: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Corrupt(Fault::of(None, item, problem))
     }
 
-    /// Makes one of all of the store.
+    /// Makes a [`StoreError::Corrupt`] for the whole store.
     pub fn database(problem: impl Into<String>) -> Self {
         Self::Corrupt(Fault::of_store(problem))
     }
 }
 
-/// Returns an answer that may rest on damaged bytes: a damaged item counts as absent.
+/// Turns an error about damage into `None`.
 pub(crate) fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -1,16 +1,16 @@
-//! Faults: what a check of a store finds wrong.
+//! Faults: the findings of a check.
 
 use crate::{
     model::DATABASE,
     store::{FaultKind, SessionKey, StoreError},
 };
 
-/// Something wrong that a check found.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it comes to.
+    /// How serious it is.
     pub kind: FaultKind,
-    /// The session, if one is concerned.
+    /// The session, if it is about one.
     pub session: Option<SessionKey>,
     /// The damaged item, such as `entry 12` or `segment 3`.
     pub item: String,
@@ -19,7 +19,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns that one thing is not what was written.
+    /// Makes a fault of one item.
     pub(crate) fn of(
         session: Option<SessionKey>,
         item: impl Into<String>,
@@ -28,12 +28,12 @@ impl Fault {
         Self { kind: FaultKind::Thing, session, item: item.into(), problem: problem.into() }
     }
 
-    /// Returns that all of the store is not what was written.
+    /// Makes a fault of the whole store.
     pub(crate) fn of_store(problem: impl Into<String>) -> Self {
         Self { kind: FaultKind::Store, ..Self::of(None, DATABASE, problem) }
     }
 
-    /// Returns the damage that an error tells of, a session's or the store's, or else the error.
+    /// Returns the damage that an error reports, or else the error.
     pub(crate) fn of_error(
         error: StoreError,
         session: Option<SessionKey>,

@@ -1,9 +1,8 @@
-//! The reference implementation: everything is in one overlay over nothing. It is the oracle of the tests.
+//! The reference implementation: a single overlay in memory. The tests use it as their oracle.
 //!
-//! Over another store it holds what is added to a copy of that one which nobody else sees: what an agent wrote since, or what
-//! a change would do.
+//! On top of another store, it holds private additions to that store: what an agent wrote since, or the preview of a change.
 //!
-//! Invariant: nothing is ever written to the store beneath.
+//! Invariant: nothing is ever written to the store below.
 
 use std::{
     cell::{Ref, RefCell},
@@ -27,10 +26,10 @@ use crate::{
     },
 };
 
-/// What is laid over another store counts on from here, behind all that the other one holds.
+/// An overlay on another store numbers its operations from here on, after all operations of that store.
 const BEHIND: u64 = 1 << 62;
 
-/// A store that lasts as long as its value; a file that is looked at without a store is read into one, too.
+/// A store that lives as long as its value. A file that is shown without a store is read into one, too.
 #[derive(Default)]
 pub struct MemoryStore {
     id: StoreId,
@@ -49,7 +48,7 @@ struct Held {
 }
 
 impl MemoryStore {
-    /// Makes an empty store, whose id is all zeros.
+    /// Makes an empty store; its id is all zeros.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,7 +58,7 @@ impl MemoryStore {
         Self { id, ..Self::default() }
     }
 
-    /// Makes a store that begins as another one is, which it leaves as it is.
+    /// Makes an overlay on another store, which stays unchanged.
     pub fn over(beneath: Box<dyn Store>) -> Result<Self, StoreError> {
         let held = RefCell::new(Held { seq: BEHIND, ..Held::default() });
         Ok(Self { id: beneath.id()?, beneath: Some(beneath), held, ..Self::default() })
@@ -74,7 +73,7 @@ impl MemoryStore {
         self.held.borrow()
     }
 
-    /// Returns the key of a session that is not there yet.
+    /// Returns an unused session key.
     fn next_key(&self) -> Result<SessionKey, StoreError> {
         let newest = self.look(|laid| laid.names())?.pop();
         Ok(SessionKey(newest.map_or(0, |(key, _)| key.0 + 1)))
@@ -134,7 +133,7 @@ impl Store for MemoryStore {
     }
 
     fn pack(&self, _: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
-        // Nothing lies packed in memory, and nothing beneath is changed.
+        // Nothing is compressed in memory, and the store below is never changed.
         Ok(0)
     }
 
@@ -143,7 +142,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// A transaction, with the content before it to go back to.
+/// A transaction, with the previous content for a rollback.
 struct Writing<'a> {
     store: &'a MemoryStore,
     before: Option<Held>,
@@ -231,7 +230,7 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// A session, as it is known when a commit is checked.
+/// A session while a commit is checked.
 struct KnownOf<'a> {
     laid: &'a Laid<'a>,
     session: Option<SessionKey>,

@@ -1,20 +1,20 @@
-//! Persistence: the traits between sessions and the place where they are kept.
+//! Persistence: the traits between sessions and storage, with their implementations.
 //!
 //! A store holds three classes of data. **Facts** ([`FactStore`]) arrive with an operation and never change. **Bytes**
-//! ([`ByteStore`]) are lines, and files kept byte for byte; how they are packed is the store's own affair. **Derived**
-//! rows and caches ([`CacheStore`]) are computed by the caller, arrive with the facts and may be replaced. All of it is
-//! written in a [`Transaction`], which undoes itself when it is dropped. A store decides nothing about sessions: it
-//! keeps its input, refuses a commit that contradicts its content ([`Commit::check`]), and checks all that it reads.
+//! ([`ByteStore`]) are lines, and files stored byte for byte; their compression is up to the store. **Derived** rows and
+//! caches ([`CacheStore`]) are computed by the caller, arrive with the facts and may be replaced. All of it is written in a
+//! [`Transaction`], which rolls back when it is dropped. A store makes no decisions about sessions: it stores its input,
+//! refuses a commit that contradicts its content ([`Commit::check`]), and verifies everything it reads.
 //!
 //! ```text
-//! overlay   recent operations, laid over a store beneath: one way of answering for all stores
-//! memory    an overlay over nothing, the oracle of the tests, or over another store, which it never changes
-//! sqlite    an overlay of the operations in its journal over its tables
+//! overlay   recent operations on top of other data; all stores answer queries through it
+//! memory    an overlay alone, the oracle of the tests, or on top of another store, which it never changes
+//! sqlite    an overlay of the operations in its journal, on top of its tables
 //! ```
 //!
-//! Invariant: [`Transaction::commit`] is one atomic and durable step; when it returns, everything that was added survives a
-//! power cut. Nobody else sees a part of it; a caller that asks the transaction's store sees all additions so far.
-//! Invariant: absence is `None` or an empty answer; an error means that the store failed or is damaged.
+//! Invariant: no [`Transaction::commit`] is partial. It is atomic and durable: when it returns, everything added survives a power
+//! cut. No one else sees a part of it; the caller sees all additions so far through the transaction's store.
+//! Invariant: no absence is an error: it is `None` or an empty answer. An error means that the store failed or is damaged.
 
 mod answer;
 mod bundle;

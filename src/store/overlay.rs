@@ -1,12 +1,12 @@
-//! Overlays: recent operations, laid over the data that a store holds beneath.
+//! Overlays: recent operations on top of the data of another layer.
 //!
 //! ```text
-//! beneath    entries 1 ... 900, their records, checkpoints, ...
-//! sheet      entries 901 ... 903 and all that came with them; its values for the whole session (state, card, ties of a
-//!            generation) replace those beneath
+//! below      entries 1 ... 900, their records, checkpoints, ...
+//! sheet      entries 901 ... 903 with everything that came with them; its values for the whole session (state, card, ties
+//!            of a generation) replace those below
 //! ```
 //!
-//! Invariant: the data beneath ends where the sheet begins, and an answer is that of one store that holds all of it.
+//! Invariant: no fact is in both layers: the data below ends where the sheet begins, and queries see them as one store.
 
 mod door;
 pub(super) mod laid;
@@ -31,17 +31,17 @@ use crate::{
 #[derive(Clone, Debug)]
 struct Sheet {
     name: SessionName,
-    /// The first operation that does not lie beneath.
+    /// The first operation that is not in the layer below.
     first: OperationNumber,
-    /// The first entry that does not lie beneath.
+    /// The first entry that is not in the layer below.
     first_entry: EntryNumber,
     state: State,
-    /// Each behind its number in the store.
+    /// The operations, with their numbers in the store.
     operations: Vec<(u64, Operation)>,
     entries: Vec<(Entry, Arc<Vec<u8>>)>,
     runs: Vec<(OperationNumber, Run)>,
     checkpoints: Vec<(OperationNumber, Checkpoint)>,
-    /// Each by its entry and its operation.
+    /// By entry and operation.
     origins: BTreeMap<(EntryNumber, OperationNumber), Origin>,
     kept: BTreeMap<(OperationNumber, u64), Arc<Vec<u8>>>,
     records: Vec<Record>,
@@ -49,11 +49,11 @@ struct Sheet {
     ties: BTreeMap<GenerationNumber, Vec<Tie>>,
     card: Card,
     counts: BTreeMap<(u64, EntryNumber), Vec<u64>>,
-    /// The index of its entries, which is built when one is first looked for.
+    /// An index of its entries, built on first use.
     index: OnceLock<Index>,
 }
 
-/// The entries of a sheet by their ids, and by the names of their records.
+/// The entries of a sheet by id, and by record name.
 #[derive(Clone, Debug, Default)]
 struct Index {
     ids: BTreeMap<EntryId, EntryNumber>,
@@ -71,21 +71,21 @@ impl Index {
     }
 }
 
-/// The recent operations of all sessions. A clone is cheap: a transaction goes back to one.
+/// The recent operations of all sessions. Cloning is cheap; transactions use it for rollbacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlay {
     sheets: BTreeMap<SessionKey, Arc<Sheet>>,
 }
 
 impl Overlay {
-    /// Returns whether nothing is laid over anything.
+    /// Returns true if there are no recent operations.
     pub(super) fn is_empty(&self) -> bool {
         self.sheets.is_empty()
     }
 
-    /// Takes in a commit that was checked; `seq` is the operation's number in the store.
+    /// Adds a checked commit; `seq` is the operation's number in the store.
     ///
-    /// `state` and `card` are those before it, of a session that came up only now.
+    /// `beneath` returns state and card from the layer below, for a session without a sheet.
     pub(super) fn add(
         &mut self,
         key: SessionKey,
@@ -104,7 +104,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Replaces the derived rows of a session of which nothing is below.
+    /// Replaces the derived rows of a session that exists only in this layer.
     pub(super) fn derive(&mut self, key: SessionKey, derived: &Derived) {
         if let Some(sheet) = self.sheets.get_mut(&key) {
             let sheet = Arc::make_mut(sheet);
@@ -117,7 +117,7 @@ impl Overlay {
         }
     }
 
-    /// Puts other bytes in place of the line of a recent entry.
+    /// Replaces the line of a recent entry.
     pub(super) fn cover(&mut self, covering: Covering) -> Result<(), StoreError> {
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
         let held = sheet.and_then(|sheet| {
@@ -131,7 +131,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Puts other bytes in place of a file that a recent operation kept whole.
+    /// Replaces a file that a recent operation stored whole.
     pub(super) fn cover_file(&mut self, covering: FileCovering) -> Result<(), StoreError> {
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
         let at = (covering.operation, covering.at);
@@ -141,7 +141,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Puts other runs in place of those that a recent operation added.
+    /// Replaces the runs of a recent operation.
     pub(super) fn cover_runs(&mut self, covering: RunsCovering) -> Result<(), StoreError> {
         let refused = || StoreError::Refused("it is in the layer below".to_owned());
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
@@ -156,7 +156,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Takes words out of a recent operation, and of the checkpoints that it gave.
+    /// Deletes a user text from a recent operation and its checkpoints.
     pub(super) fn take_out(&mut self, words: &TakenOut) {
         let Some(sheet) = self.sheets.get_mut(&words.session).map(Arc::make_mut) else { return };
         let mut forget = |text: &mut Text| {
@@ -173,7 +173,7 @@ impl Overlay {
         given.filter_map(|(_, given)| given.note.as_mut()).for_each(forget);
     }
 
-    /// Keeps the token counts of recent entries, and returns whether there are counts of others.
+    /// Stores the token counts of recent entries. Returns true if there are counts for other entries.
     pub(super) fn count(
         &mut self,
         key: SessionKey,

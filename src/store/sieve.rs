@@ -1,4 +1,4 @@
-//! Sieves: which lines may hold something that is looked for, told from bytes as a store keeps them.
+//! Sieves: decide from stored bytes which lines may match a search.
 
 use std::{
     collections::BTreeMap,
@@ -7,28 +7,28 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Where some bytes have what is looked for.
+/// Finds a match in some bytes.
 type Find = dyn Fn(&[u8]) -> Option<Range<usize>> + Send + Sync;
 
-/// Lets lines through that may hold something, by bytes of which each such line has some.
+/// Passes the lines that may match, by bytes that every matching line contains.
 ///
-/// Invariant: what it finds has no quotation mark in it, so that a string of a line can be judged wherever it is, and
-/// once for all lines that have it.
+/// Invariant: no match contains a quotation mark. So a string of a line can be judged on its own, once for all lines that share
+/// it.
 pub struct Sieve {
-    /// The searches, each of which is enough to let a line through.
+    /// The searches. A line passes if any of them matches.
     finds: Vec<Box<Find>>,
-    /// What was found in lines that lie together, by the number of the first one.
+    /// The verdicts on adjacent lines, by the number of the first one.
     judged: Mutex<BTreeMap<i64, Arc<[Verdict]>>>,
 }
 
-/// What is known of a line without those that it refers to.
+/// The verdict on a line, without the lines that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It may hold it.
+    /// It may match.
     Held,
-    /// Not by its own bytes, but by strings that these lines have.
+    /// Its own bytes do not match, but it has strings from these lines.
     Through(Box<[i64]>),
-    /// It must be put together to be judged.
+    /// It must be decoded to be judged.
     Apart,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Sieve {
 }
 
 impl Sieve {
-    /// Makes a sieve of searches for bytes without a quotation mark among them, each of which is enough to let a line through.
+    /// Makes a sieve from searches whose matches contain no quotation mark. A line passes if any of them matches.
     pub fn new<F: Fn(&[u8]) -> Option<Range<usize>> + Send + Sync + 'static>(
         finds: impl IntoIterator<Item = F>,
     ) -> Self {
@@ -47,17 +47,17 @@ impl Sieve {
         Self { finds: finds.into_iter().map(boxed).collect(), judged: Mutex::default() }
     }
 
-    /// Makes one that lets everything through.
+    /// Makes a sieve that passes everything.
     pub fn open() -> Self {
         Self::new([|bytes: &[u8]| Some(0..bytes.len())])
     }
 
-    /// Returns whether these bytes may hold it.
+    /// Returns true if these bytes may match.
     pub fn passes(&self, bytes: &[u8]) -> bool {
         self.finds.iter().any(|find| find(bytes).is_some())
     }
 
-    /// Says of each of these stretches, which lie in order, whether it may hold it. All of them are searched in one go.
+    /// Returns for each of these ranges, which must be in order, whether it may match. All of them are searched in one pass.
     pub(super) fn each_passes(&self, bytes: &[u8], stretches: &[Range<usize>]) -> Vec<bool> {
         let mut passed = vec![false; stretches.len()];
         for find in &self.finds {
@@ -66,21 +66,21 @@ impl Sieve {
         passed
     }
 
-    /// Returns what is known of a line, if those that it lies with were judged.
+    /// Returns the verdict on a line, if its segment was judged.
     pub(super) fn verdict(&self, line: i64) -> Option<Verdict> {
         let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, verdicts) = judged.range(..=line).next_back()?;
         verdicts.get(usize::try_from(line.checked_sub(*first)?).ok()?).cloned()
     }
 
-    /// Keeps what was found in lines that lie together.
+    /// Stores the verdicts on adjacent lines.
     pub(super) fn keep(&self, first: i64, verdicts: Vec<Verdict>) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         judged.insert(first, verdicts.into());
     }
 }
 
-/// Notes of each stretch whether a search finds something within it.
+/// Sets `passed` for each range that contains a match.
 fn search_each(find: &Find, bytes: &[u8], stretches: &[Range<usize>], passed: &mut [bool]) {
     let from = |from: usize| -> Option<Range<usize>> {
         let at = find(bytes.get(from..)?)?;
@@ -88,7 +88,7 @@ fn search_each(find: &Find, bytes: &[u8], stretches: &[Range<usize>], passed: &m
     };
     let mut found = from(0);
     for (stretch, passed) in stretches.iter().zip(passed) {
-        // What begins before a stretch and ends in it may hide what begins in it.
+        // A match that begins before a range and ends in it may hide one that begins in it.
         if found.as_ref().is_some_and(|at| at.start < stretch.start) {
             found = from(stretch.start);
         }

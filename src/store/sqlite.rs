@@ -1,25 +1,24 @@
-//! The default store: one SQLite file in WAL mode, with a journal in it and a witness next to it.
+//! The default store: one SQLite file in WAL mode that contains a journal, with a witness file next to it.
 //!
 //! ```text
-//! small operation   one row of the journal, synced; laid over the tables in memory
-//! settling          64 rows become rows of the tables, in a transaction that is not synced: until its pages reach the
-//!                   disk with the next operation's, the rows of the journal stand there instead
+//! small operation   one row in the journal, synced; overlaid on the tables in memory
+//! settling          64 rows of the journal become rows of the tables, in a transaction that is not synced: until its pages
+//!                   reach the disk with the next operation's, the disk still has the rows of the journal
 //! large operation   settles the journal and adds its own rows in one transaction, synced
 //! ```
 //!
-//! What is where: `sqlite/open.rs` finds, makes and refuses files, `sqlite/held_open.rs` knows which are open; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
-//! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
-//! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
-//! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
-//! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
-//! has their lengths, `sqlite/check.rs` checks them; `sqlite/redact.rs` takes
-//! bytes out of them, which `sqlite/covered.rs` knows; `sqlite/totals.rs` sums up how much is held;
-//! `sqlite/words.rs` is the index of words, which `sqlite/seal.rs` vouches for; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
-//! holds. This file puts them together.
+//! The files in `sqlite/`: `open.rs` finds, creates and refuses database files; `open_files.rs` knows which are open; `write.rs`
+//! is the transaction, `journal.rs` the encoding of its rows; `query.rs` runs queries for `rows.rs` (facts) and `derived.rs`
+//! (derived rows); `list.rs` lists sessions; `add.rs` adds rows; `repack.rs` compresses segments again; `check.rs` checks lines;
+//! `totals.rs` sums up the content; `witness.rs` records outside the database how far the store has come; `salvage.rs` copies
+//! what a damaged store still has. In `bytes/`: `lines.rs` stores lines, `entry_lines.rs` finds them by entry, `recent.rs`
+//! remembers recent ones; `body.rs` encodes them, `difference.rs` as differences; `pack.rs` packs them into segments,
+//! `lengths.rs` reads their lengths; `redact.rs` replaces their bytes, and `cover.rs` knows which were replaced. In `index/`:
+//! `words.rs` is the word index, `seal.rs` authenticates it. This file combines them.
 //!
-//! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
-//! fail without harm and is done again later; after a sync that failed nothing more is written.
-//! Invariant: an operation is in the journal or in the tables, never in both; each question is answered by one snapshot.
+//! Invariant: no transaction needs more than one sync. Its follow-up work (settling, packing, emptying the WAL) may fail without
+//! harm and is repeated later; after a failed sync nothing more is written.
+//! Invariant: no operation is both in the journal and in the tables, and no query uses more than one snapshot.
 
 mod add;
 pub(crate) mod bytes;
@@ -80,16 +79,16 @@ use query::Emptied;
 use rows::Tables;
 use witness::{Condition, WitnessFile};
 
-/// How many pages the WAL may have before they are moved into the database, for a program that stays open.
+/// How many pages the WAL may have before they are moved into the database, in a program that stays open.
 const WAL_PAGES: i32 = 4000;
-/// The same for a program that ends after one command: the next one has to read and sum them all, in 4,000 instructions a page.
-/// To move them takes two syncs, which some twenty small operations share.
+/// The same for a program that ends after one command: the next program must read and checksum them all, at 4,000 instructions a
+/// page. Moving them takes two syncs, shared by some twenty small operations.
 const WAL_PAGES_BRIEF: i32 = 48;
-/// How many operations the journal holds before they are settled, for a program that stays open.
+/// How many operations the journal may have before it is settled, in a program that stays open.
 const JOURNAL_ROWS: u64 = 64;
-/// The same for a program that ends after one command: the next one has to read them all.
+/// The same for a program that ends after one command: the next program must read them all.
 const JOURNAL_ROWS_BRIEF: u64 = 16;
-/// How many bytes of them.
+/// How many bytes the journal may have before it is settled.
 const JOURNAL_BYTES: u64 = 1 << 20;
 
 /// A store in a file.
@@ -98,41 +97,42 @@ pub struct SqliteStore {
     journal: RefCell<Journal>,
     witness: RefCell<WitnessFile>,
     path: PathBuf,
-    /// The file that was opened, if the system shows it: a store that was mended meanwhile is in another.
+    /// The opened file, if the system reports its identity. A store that was mended since is in another file.
     file: Option<FileId>,
-    /// Dropped behind the tables, which have the connection.
+    /// Dropped after the tables, which own the connection.
     _held: HeldOpen,
     access: Access,
     /// How many pages the WAL had after the last commit.
     wal_pages: Arc<AtomicI32>,
-    /// How many operations, and how many bytes of them, the journal may hold.
+    /// How many operations and bytes the journal may have.
     limits: (u64, u64),
-    /// Whether a commit failed in writing or syncing: the disk's content is unknown until it is read again.
+    /// Whether a commit failed in a write or sync: what is on disk is unknown until it is read again.
     failed: Cell<bool>,
-    /// Whether it was opened for a thread that reads next to others.
+    /// Whether it was opened as one of several parallel readers.
     is_one_of_several: bool,
-    /// Whether what comes before a row of the journal that cannot be read is shown.
+    /// Whether to show what comes before an unreadable row of the journal.
     is_left_torn: bool,
 }
 
-/// The journal as this connection knows it.
+/// The journal as known to this connection.
 #[derive(Default)]
 struct Journal {
-    /// Its operations, to be laid over the tables.
+    /// Its operations, as an overlay on the tables.
     overlay: Overlay,
-    /// How many there are, and their bytes.
+    /// The number of its rows, and their bytes.
     rows: u64,
     bytes: u64,
-    /// The newest operation of the store: its number, and its hash.
+    /// The number and the hash of the store's newest operation.
     newest: Option<(u64, OperationId)>,
-    /// The number that SQLite counts up when another connection has written; None: not read yet, or no longer true.
+    /// SQLite's data version, which changes when another connection writes. `None` if the journal was not read yet or is out of
+    /// date.
     version: Option<i64>,
-    /// What is wrong with the row behind these, if it cannot be read.
+    /// What is wrong with the first unreadable row, if there is one.
     torn: Option<Fault>,
 }
 
 impl SqliteStore {
-    /// Opens the store in a file; with [`Access::Write`] it is made if it is not there.
+    /// Opens the store in a file. [`Access::Write`] creates it if it does not exist.
     pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
         let store = Self::over(open::open(path, access)?, path, access);
         if access != Access::Read
@@ -165,15 +165,15 @@ impl SqliteStore {
         }
     }
 
-    /// Shows what comes before a row of the journal that cannot be read, and nothing of what came later; returns what is wrong
-    /// with the row, if there is one. Nobody may write to that.
+    /// Shows what comes before an unreadable row of the journal and hides everything after it. Returns what is wrong with that
+    /// row, if there is one. Such a store must not be written.
     pub(crate) fn leave_torn(&mut self) -> Result<Option<Fault>, StoreError> {
         self.is_left_torn = self.access == Access::Read;
         let _snapshot = self.snapshot()?;
         Ok(self.journal.borrow().torn.clone())
     }
 
-    /// Returns whether its first operation has the hash that is made with the store's id: with another id none has.
+    /// Returns true if the first operation's hash matches the store's id: with another id no hash would match.
     pub fn has_its_id(&self) -> Result<bool, StoreError> {
         let _snapshot = self.begin_look()?;
         let id = self.id()?;
@@ -187,25 +187,25 @@ impl SqliteStore {
         Ok(first.is_some_and(|first| first.hash_after(None, id, &name) == first.hash))
     }
 
-    /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
+    /// Returns how far the store had come and how far it has, if it lost operations or has different ones in their place.
     pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
-        // An unreadable witness says nothing.
+        // An unreadable witness proves nothing.
         let Ok(Some(witness)) = self.witness() else { return Ok(None) };
         let found = self.lacks(&witness)?;
         if found.is_none() || self.access != Access::Read {
             return Ok(found);
         }
-        // A reader sees the store as it was when it was opened, and other programs may have written since: one that is opened
-        // now holds what the witness had seen before, unless a redaction took that witness away.
+        // This reader sees the store as of its opening, and other programs may have written since. A reader opened now has
+        // whatever the witness had seen before, unless a redaction removed that witness.
         let found = Self::open(&self.path, Access::Read)?.lacks(&witness)?;
         let is_still_there = || self.witness().is_ok_and(|now| now.as_ref() == Some(&witness));
         Ok(found.filter(|_| is_still_there()))
     }
 
-    /// Returns how far the witness has seen the store come, and how far it has, if it lacks the witnessed operation.
+    /// Returns how far the witness has seen the store come and how far it has, if it lacks the witnessed operation.
     fn lacks(&self, witness: &Witness) -> Result<Option<(u64, u64)>, StoreError> {
         let _snapshot = self.begin_look()?;
-        // Whoever goes on needs the journal, which tells the newest operation too. One that cannot be read hides nothing.
+        // The journal knows the newest operation and is needed later anyway. If it is unreadable, ask the tables.
         let newest = self.refresh().ok().and_then(|()| self.journal.borrow().newest);
         if newest == Some((witness.seq, witness.hash)) {
             return Ok(None);
@@ -219,12 +219,12 @@ impl SqliteStore {
         Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
     }
 
-    /// Returns what is wrong with the witness itself, if anything is.
+    /// Returns what is wrong with the witness file itself, if anything.
     pub fn witness_problem(&self) -> Result<Option<&'static str>, StoreError> {
         let path = witness::path_of(&self.path);
         Ok(match witness::condition(&path).map_err(StoreError::at(&path))? {
             Condition::Damaged => Some("part of it is damaged; the next changes rewrite it"),
-            // The first change of a store may have been cut short before it wrote one.
+            // The first change of a store may have been interrupted before it wrote a witness.
             Condition::Missing if self.newest()?.is_some_and(|(seq, _)| seq > 1) => Some(
                 "it is missing, so undertext cannot tell whether the store has lost changes; the next change rewrites it",
             ),
@@ -232,9 +232,9 @@ impl SqliteStore {
         })
     }
 
-    /// Writes a witness in place of one that is damaged or missing.
+    /// Replaces a damaged or missing witness.
     pub fn renew_witness(&self) -> Result<(), StoreError> {
-        // The journal is read with it, which has the newest operation.
+        // This reads the journal, which has the newest operation.
         if self.newest()?.is_some() {
             let path = witness::path_of(&self.path);
             self.witness.borrow_mut().forget().map_err(StoreError::at(&path))?;
@@ -243,37 +243,37 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Returns whether the witness has seen another store and nothing of this one, which then is in place of that one.
+    /// Returns true if the witness has seen only another store, which this one then replaced.
     pub fn has_others_witness(&self) -> Result<bool, StoreError> {
-        // An unreadable witness says nothing, and a damaged id says nothing of whose it is.
+        // An unreadable witness proves nothing, and neither does a damaged id of this store.
         let seen = witness::read_all(&witness::path_of(&self.path)).unwrap_or_default();
         let own = self.own_id()?;
         let is_others = !seen.is_empty() && seen.iter().all(|witness| witness.store != own);
         Ok(is_others && self.has_its_id()?)
     }
 
-    /// Moves all that is in the log into the database, and waits until it is on the disk.
+    /// Moves the WAL into the database, and syncs.
     pub(crate) fn close_log(&self) -> Result<(), StoreError> {
         query::empty_wal(self.db(), Emptied::Truncated)
     }
 
-    /// Returns where the store is.
+    /// Returns the path of the store.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says after how many operations, or bytes of them, the journal is settled; with none of either, it is not used.
+    /// Sets the limits of the journal in operations and bytes. If either is 0, the journal is not used.
     pub fn set_journal(&mut self, rows: u64, bytes: u64) {
         self.limits = (rows, bytes);
     }
 
-    /// Returns the newest operation of the store: its number in the store, and its hash.
+    /// Returns the newest operation: its number in the store, and its hash.
     pub fn newest(&self) -> Result<Option<(u64, OperationId)>, StoreError> {
         let _snapshot = self.snapshot()?;
         Ok(self.journal.borrow().newest)
     }
 
-    /// Returns how far the store had come by the word of the witness next to it, if there is one.
+    /// Returns how far the store had come according to the witness, if there is one.
     pub fn witness(&self) -> Result<Option<Witness>, StoreError> {
         let path = witness::path_of(&self.path);
         let read = witness::read(&path, self.own_id()?);
@@ -284,7 +284,7 @@ impl SqliteStore {
         &self.tables.db
     }
 
-    /// Asks the journal laid over the tables, as both are at one moment.
+    /// Queries the journal as an overlay on the tables, in one snapshot.
     fn look<T>(
         &self,
         ask: impl FnOnce(&Laid<'_>) -> Result<T, StoreError>,
@@ -306,7 +306,7 @@ impl SqliteStore {
         self.tables.sighting(path)
     }
 
-    /// Checks the tables even where the journal cannot be read.
+    /// Checks the tables even if the journal cannot be read.
     fn check_all(
         &self,
         only: Option<SessionKey>,
@@ -326,11 +326,11 @@ impl SqliteStore {
                 self.tables.check(only, report)?;
             }
         }
-        // What is damaged was told with the rest.
+        // Damage found by the comparison is reported by the other checks too.
         sound(compared).map(|_| ())
     }
 
-    /// Compares the store as it is now, whichever moment is looked at here, with its witness.
+    /// Compares the current state of the store, not this connection's snapshot, with its witness.
     fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let problem = match self.witness() {
             Ok(None) if self.has_others_witness()? => OTHER_WITNESS.to_owned(),
@@ -356,7 +356,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Makes all reads until the answer is dropped see one moment, and the journal of the same moment.
+    /// Makes all reads until the result is dropped use one snapshot, including the journal.
     fn snapshot(&self) -> Result<Look<'_>, StoreError> {
         let look = self.begin_look()?;
         self.refresh()?;
@@ -372,7 +372,7 @@ impl SqliteStore {
         Ok(Look(Some(db)))
     }
 
-    /// Reads the journal if another connection has written since it was read, and this one may see it.
+    /// Reads the journal again if another connection has written and this one may see it.
     fn refresh(&self) -> Result<(), StoreError> {
         let known = self.journal.borrow().version;
         if known.is_some() && (self.access == Access::Read || self.tables.is_writing.get()) {
@@ -383,7 +383,7 @@ impl SqliteStore {
         if known != Some(version) {
             self.tables.forget_standing();
             if known.is_some() {
-                // The other one may have laid lines out again.
+                // The other connection may have repacked lines.
                 self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)?.forget();
             }
             let read = self.read_journal(version)?;
@@ -404,7 +404,7 @@ impl SqliteStore {
         Ok(journal)
     }
 
-    /// Lays the rows of the journal over the tables, up to one that cannot be read.
+    /// Overlays the rows of the journal on the tables, up to the first unreadable one.
     fn lay_out(&self, journal: &mut Journal) -> Result<(), StoreError> {
         let tables = &self.tables;
         let Journal { overlay, rows, bytes, newest, .. } = journal;
@@ -456,13 +456,13 @@ impl SqliteStore {
     }
 }
 
-/// A look at one moment of the database, if it was begun here.
+/// A read transaction, if it was begun here.
 struct Look<'a>(Option<&'a Connection>);
 
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         if let Some(db) = self.0 {
-            // Nothing is lost: a look that cannot be ended now ends when the connection closes.
+            // Nothing is lost: a read transaction that cannot be ended now ends with the connection.
             let _ = db.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
         }
     }
@@ -480,7 +480,7 @@ impl Store for SqliteStore {
     }
 
     fn reader(&self) -> Option<Box<dyn Store>> {
-        // Only this connection can see rows that are not committed. To look for long lines takes a look at each segment.
+        // Only this connection sees its uncommitted rows. Checking for long lines visits every segment.
         let may_be = self.is_one_of_several
             || !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
         let opened = may_be.then(|| open::to_read_on(&self.path).ok()).flatten()?;
@@ -503,8 +503,8 @@ impl Store for SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Leaves a short WAL behind, because the next program to open the store reads it all, and a witness that is safe.
-    /// A program that ends after one command waits for neither: its operations are witnessed when they are settled.
+    /// Leaves a short WAL, because the next program to open the store reads all of it, and a synced witness. A program that ends
+    /// after one command waits for neither: its operations are witnessed when they are settled.
     fn drop(&mut self) {
         if self.access == Access::Write {
             let _ = self.witness.get_mut().sync();
@@ -512,7 +512,7 @@ impl Drop for SqliteStore {
         let long = self.wal_pages.load(Ordering::Relaxed) >= WAL_PAGES_BRIEF;
         let is_sure = !self.failed.get() && self.db().is_autocommit();
         if self.access == Access::Write && long && is_sure {
-            // Waiting for a reader would hold up every other writer.
+            // Waiting for a reader would block every other writer.
             let _ = self.db().busy_timeout(Duration::ZERO);
             let _ = query::empty_wal(self.db(), Emptied::Truncated);
         }
@@ -520,7 +520,7 @@ impl Drop for SqliteStore {
 }
 
 impl StoreError {
-    /// Says that the system cannot read the database.
+    /// Makes the error for a database that the system cannot read.
     fn unread(problem: String) -> Self {
         let source = std::io::Error::other(problem);
         Self::Io { path: PathBuf::from(DATABASE), source }
@@ -536,7 +536,7 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::database(error.to_string())
             }
-            // A full disk also shows when the companion of the WAL cannot be made or grow.
+            // A full disk also shows when the WAL's shared-memory file cannot be created or grow.
             Some(ErrorCode::SystemIoFailure)
                 if matches!(
                     extended(&error),
@@ -545,14 +545,14 @@ impl From<rusqlite::Error> for StoreError {
             {
                 Self::Full
             }
-            // A file that ends too early was cut; what could not be read or written otherwise may be whole.
+            // A file that ends too early was truncated. After any other failure the file may be intact.
             Some(ErrorCode::SystemIoFailure)
                 if extended(&error) == Some(ffi::SQLITE_IOERR_SHORT_READ) =>
             {
                 Self::database(error.to_string())
             }
             Some(ErrorCode::SystemIoFailure) => Self::unread(error.to_string()),
-            // A trigger says what a change contradicts.
+            // The message of the trigger says what the change contradicts.
             Some(ErrorCode::ConstraintViolation) => Self::Refused(error.to_string()),
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(_, _, why) => {
@@ -563,7 +563,7 @@ impl From<rusqlite::Error> for StoreError {
                 | rusqlite::Error::Utf8Error(..) => {
                     Self::database("a value has a different type than its column")
                 }
-                // All that is asked for is in the schema.
+                // All columns and tables in queries are in the schema, so a missing one means damage.
                 _ if error.to_string().starts_with("no such ") => Self::database(error.to_string()),
                 _ => Self::Database(Box::new(error)),
             },

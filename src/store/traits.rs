@@ -1,4 +1,4 @@
-//! The traits that each store has.
+//! The traits that every store implements.
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
@@ -22,10 +22,10 @@ pub trait FactStore {
     /// Returns the names of all sessions.
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
-    /// Returns the names that stand next to one, as [`nearest`](crate::store::nearest) does of all.
+    /// Returns the names next to one, like [`nearest`](crate::store::nearest) among all names.
     fn beside(&self, name: &SessionName) -> Result<Vec<SessionName>, StoreError>;
 
-    /// Returns the session of this name.
+    /// Returns the session with this name.
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;
 
     /// Returns the operations with these numbers, in order.
@@ -42,10 +42,10 @@ pub trait FactStore {
         range: Range<EntryNumber>,
     ) -> Result<Vec<Entry>, StoreError>;
 
-    /// Returns the numbers of the entries whose ids begin so, in order.
+    /// Returns the numbers of the entries whose ids begin with a prefix, in order.
     fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError>;
 
-    /// Returns the runs of a generation that end behind `from`, in order; from 0 on, those without entries too.
+    /// Returns the runs of a generation that end after `from`, in order; for 0 also those without entries.
     fn runs(
         &self,
         session: SessionKey,
@@ -53,39 +53,37 @@ pub trait FactStore {
         from: u64,
     ) -> Result<Vec<Run>, StoreError>;
 
-    /// Returns the runs that the operations with these numbers added, each behind its operation: by operation, then by
-    /// generation, in order.
+    /// Returns the runs added by `operations`, paired with their operation, sorted by operation and generation.
     fn growths(
         &self,
         session: SessionKey,
         operations: Range<OperationNumber>,
     ) -> Result<Vec<(OperationNumber, Run)>, StoreError>;
 
-    /// Returns the checkpoints with these numbers, each behind the operation that gave it, in order.
+    /// Returns the checkpoints with these numbers, paired with the operation that set them, in order.
     fn checkpoints(
         &self,
         session: SessionKey,
         range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError>;
 
-    /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order;
-    /// one that was taken back and done again is there once for each operation.
+    /// Returns the origins of these entries, paired with the operation that replaced them, in order. An undone and redone
+    /// replacement appears once for each operation.
     fn origins(
         &self,
         session: SessionKey,
         entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError>;
 
-    /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
-    /// the next time; without one, all sessions, as with one of another history: of a transaction that was dropped, or of a store
-    /// that was put back.
+    /// Returns the sessions with operations since a cursor, by key, and a new cursor. Without a cursor, or with one from another
+    /// history (of a transaction that was rolled back, or of a store that was restored), returns all sessions.
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError>;
 }
 
 /// The bytes of a store.
 pub trait ByteStore {
-    /// Hands over the lines of these entries, in this order, each checked against its entry's id; of a line that is
-    /// damaged or missing, the [`StoreError::Corrupt`] that says so.
+    /// Passes on the lines of these entries, in this order, each verified against its entry's id, or the [`StoreError::Corrupt`]
+    /// of a damaged or missing one.
     fn lines(
         &self,
         session: SessionKey,
@@ -93,8 +91,8 @@ pub trait ByteStore {
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError>;
 
-    /// Hands over the lines of the entries with these numbers that a sieve lets through, in order, each checked as by
-    /// [`ByteStore::lines`]; it may let through others too. In the place of each line that is damaged it hands over the error.
+    /// Passes on the lines of these entries that pass a sieve, in order, each verified as by [`ByteStore::lines`]. May pass on
+    /// further lines. Passes on the error of each damaged line.
     fn sift(
         &self,
         session: SessionKey,
@@ -103,14 +101,14 @@ pub trait ByteStore {
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError>;
 
-    /// Returns how many bytes the lines of the entries with these numbers have, in order.
+    /// Returns the length of the line of each of these entries, in order.
     fn lengths(
         &self,
         session: SessionKey,
         range: Range<EntryNumber>,
     ) -> Result<Vec<u64>, StoreError>;
 
-    /// Returns the bytes of a file that an operation kept whole: `at` counts its containers, then its sidecars, from 0.
+    /// Returns a file that an operation stored whole. `at` counts its containers, then its sidecars, from 0.
     fn kept(
         &self,
         session: SessionKey,
@@ -118,21 +116,21 @@ pub trait ByteStore {
         at: u64,
     ) -> Result<Vec<u8>, StoreError>;
 
-    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first. With a session, it reads
-    /// no bytes of other sessions.
+    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first. With a session, reads no
+    /// bytes of other sessions.
     fn check(
         &self,
         only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError>;
 
-    /// Returns how much the store takes up.
+    /// Returns the sizes of the store.
     fn sizes(&self) -> Result<Sizes, StoreError>;
 
-    /// Returns how much is held of the sessions of each format, by its name.
+    /// Returns the totals of each format, by name.
     fn totals(&self) -> Result<Vec<Total>, StoreError>;
 
-    /// Counts the sessions that a filter lets through, whatever its limit, by their formats.
+    /// Counts the sessions that match a filter, ignoring its limit, by format.
     fn tally(&self, filter: &SessionFilter) -> Result<BTreeMap<String, u64>, StoreError>;
 }
 
@@ -144,10 +142,10 @@ pub trait CacheStore {
     /// Returns the card of a session, which lists show.
     fn card(&self, session: SessionKey) -> Result<Card, StoreError>;
 
-    /// Returns the sessions that lists show, the newest first.
+    /// Returns the sessions that lists show, newest first.
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError>;
 
-    /// Returns the sessions that have a file at this place, each with the file's number, in order.
+    /// Returns the sessions with a file at this place, each with the file's number, in order.
     fn files(
         &self,
         place: &Place,
@@ -160,7 +158,7 @@ pub trait CacheStore {
         range: Range<EntryNumber>,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// Returns the entries whose records may have a name, in order: those with a tag from `low` to `high`.
+    /// Returns the entries whose records have a tag from `low` to `high`, in order.
     fn named(
         &self,
         session: SessionKey,
@@ -168,7 +166,7 @@ pub trait CacheStore {
         high: NameTag,
     ) -> Result<Vec<EntryNumber>, StoreError>;
 
-    /// Returns the last of the entries with these numbers that is a landmark of a kind.
+    /// Returns the last landmark of a kind among these entries.
     fn landmark(
         &self,
         session: SessionKey,
@@ -176,13 +174,13 @@ pub trait CacheStore {
         range: Range<EntryNumber>,
     ) -> Result<Option<EntryNumber>, StoreError>;
 
-    /// Returns the names that stand for more than one entry.
+    /// Returns the names that belong to several entries.
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
 
-    /// Returns the ties of the generations that have any, in order.
+    /// Returns the ties of each generation that has any, in order.
     fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError>;
 
-    /// Returns the sessions of a format that have a tie, in the order of their names, without the one that is told of.
+    /// Returns the sessions of a format that have a tie, by name, except `besides`.
     fn tied(
         &self,
         format: &str,
@@ -190,11 +188,10 @@ pub trait CacheStore {
         besides: Option<SessionKey>,
     ) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
-    /// Returns what is known of these sessions at a glance, as far as anything is. It is a cache: an older one may be returned.
+    /// Returns the cached glances of these sessions. They may be out of date.
     fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError>;
 
-    /// Returns the token counts that are kept of the entries with these numbers, under a rule: for each entry those of its
-    /// messages, in order. It is a cache: without it, they are counted.
+    /// Returns the cached token counts of these entries under a rule: for each entry the counts of its messages, in order.
     fn counts(
         &self,
         session: SessionKey,
@@ -205,73 +202,73 @@ pub trait CacheStore {
 
 /// Whether an incoming file or line is new, or was redacted before.
 pub trait DoorStore {
-    /// Returns where the files of all sessions lie, each once and in the order of the bytes that a place is written as.
+    /// Returns the places of all files of sessions, without duplicates, sorted by their encoding.
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
+    /// Returns the cached sighting of the file with this path. Without one, the file must be compared.
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;
 
-    /// Returns an entry for which this line came, and which has another one in its place, if any session has one.
+    /// Returns an entry that had this line before it was redacted, if there is one.
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError>;
 }
 
-/// Answers all questions about what is kept.
+/// All queries of a store.
 pub trait Reading: FactStore + ByteStore + CacheStore + DoorStore {}
 
 impl<T: FactStore + ByteStore + CacheStore + DoorStore> Reading for T {}
 
-/// A place where facts, bytes and derived rows are kept.
+/// Storage for facts, bytes and derived rows.
 pub trait Store: Reading + Send {
-    /// Begins to write. Until the transaction ends nobody else changes anything, so that data read meanwhile holds
-    /// when it is built upon; only one is open at a time.
+    /// Begins to write. Only one transaction can be open at a time. Until it ends no one else changes anything, so data read in
+    /// the meantime stays valid.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
-    /// Returns whether derived rows were made under older rules than this program's; those of newer rules are left alone.
+    /// Returns true if derived rows were made under older rules than this program's. Rows under newer rules are left alone.
     fn is_stale(&self) -> Result<bool, StoreError>;
 
-    /// Returns another look at the same store, with which another thread reads; nothing if this is the only one, or if its
-    /// lines are so long that only one is to be in memory.
+    /// Opens another reader of the same store, for another thread. Returns nothing if the store allows only one, or has lines so
+    /// long that only one should be in memory.
     fn reader(&self) -> Option<Box<dyn Store>>;
 
-    /// Compares no line with its entry's id any more, for work that counts only if a check of the same lines finds no fault.
+    /// Stops verifying lines against their entries' ids, for work that counts only if a check of the same lines finds no fault.
     fn leave_to_check(&mut self) {}
 
-    /// Keeps all lines in as little room as it can, while other programs go on; tells how many lines of how many are done,
-    /// and returns how many parts are damaged and stay as they are.
+    /// Compresses all lines as small as possible, while other programs can continue. Reports how many lines of how many are done.
+    /// Returns how many parts are damaged and were not changed.
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError>;
 
-    /// Leaves nothing on the disk of bytes that were taken out, in no empty page and in no log; waits so long for who reads an
-    /// older state.
+    /// Removes all traces of redacted bytes from the disk, including empty pages and the log. Waits up to `patience` for readers
+    /// of an older state.
     fn purge(&self, patience: Duration) -> Result<(), StoreError>;
 }
 
-/// A write in progress. Dropped without [`Transaction::commit`], it leaves nothing behind.
+/// A write in progress. Dropping it without [`Transaction::commit`] rolls it back.
 pub trait Transaction {
-    /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on. One that is refused has
-    /// added nothing, and the transaction can go on.
+    /// Adds an operation. Returns [`StoreError::Conflict`] if the session has newer operations. A refused operation adds nothing,
+    /// and the transaction can continue.
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
 
     /// Replaces all derived rows of a session.
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
 
-    /// Says that the derived rows of all sessions are made under this program's rules now, and makes the sums over them again.
+    /// Records that the derived rows of all sessions now follow this program's rules, and recomputes the totals.
     fn freshened(&mut self) -> Result<(), StoreError>;
 
-    /// Keeps sightings, each in place of an earlier one of its path.
+    /// Stores sightings, replacing earlier ones of the same path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
     /// Forgets the sightings of the files with these paths.
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError>;
 
-    /// Keeps what is known of sessions at a glance.
+    /// Caches glances of sessions.
     fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError>;
 
-    /// Puts other bytes in place of lines, the same number, for which tombstones were added, and of files that are kept
-    /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words
-    /// out, too. The caller derives the rows of the sessions.
+    /// Replaces lines that have new tombstones with bytes of the same length, and files that are stored whole, and deletes user
+    /// texts. All entries and files that share a body must be named. Nothing of the old bytes remains. The caller must derive the
+    /// rows of the sessions.
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError>;
 
-    /// Keeps token counts of entries.
+    /// Caches token counts of entries.
     fn count(
         &mut self,
         session: SessionKey,
@@ -279,11 +276,11 @@ pub trait Transaction {
         counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError>;
 
-    /// Makes all of it durable.
+    /// Makes everything durable.
     fn commit(self: Box<Self>) -> Result<Committed, StoreError>;
 }
 
-/// Hands over the lines of these entries, in this order; the first one that is damaged or missing is an error.
+/// Passes on the lines of these entries, in this order. A damaged or missing one is an error.
 pub fn whole_lines(
     store: &(impl ByteStore + ?Sized),
     session: SessionKey,

@@ -1,4 +1,4 @@
-//! Values: the arguments and the answers of a store.
+//! Values: the arguments and results of a store's queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,34 +10,34 @@ use crate::{
     store::StoreError,
 };
 
-/// The number under which a store knows a session; it means nothing outside of it.
+/// The key of a session in a store; meaningless outside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionKey(pub i64);
 
-/// How far someone has read the operations that a store took in; only that store can read it.
+/// How far someone has read the operations of a store; meaningful only to that store.
 ///
-/// It names the newest of them by its number and its hash, so that one of another history is noticed.
+/// It names the newest operation by number and hash, so that another history is noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
 
 impl Cursor {
-    /// Makes a cursor of the newest operation.
+    /// Makes a cursor at the newest operation.
     pub(super) fn at(seq: u64, hash: OperationId) -> Self {
         Self([seq.to_le_bytes().as_slice(), hash.as_bytes()].concat())
     }
 
-    /// Returns the operation that was the newest one.
+    /// Returns the operation that was the newest.
     pub(super) fn newest(&self) -> Option<(u64, OperationId)> {
         let (seq, hash) = self.0.split_first_chunk()?;
         Some((u64::from_le_bytes(*seq), OperationId::new(hash.try_into().ok()?)))
     }
 
-    /// Makes a cursor of the bytes that a store writes in it.
+    /// Makes a cursor from its bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Returns the bytes that the store wrote in it.
+    /// Returns its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -48,22 +48,22 @@ impl Cursor {
 pub struct Derived {
     /// One for each entry, in order.
     pub records: Vec<Record>,
-    /// The names that more than one entry has, or that were missing when they were first referred to.
+    /// The names that several entries have, or that were referenced before they were defined.
     pub twins: Vec<NameTag>,
-    /// Of each generation that has any, its ties, in order.
+    /// The ties of each generation that has any, in order.
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show.
     pub card: Card,
-    /// Where the session is.
+    /// The state of the session.
     pub state: State,
 }
 
-/// Folders in which sessions work.
+/// Folders of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// This one.
+    /// Exactly this one.
     At(String),
-    /// One of these, which may be names of the same one, and those below it.
+    /// One of these, which may be names of the same folder, or a folder below.
     Below(Vec<String>),
 }
 
@@ -79,31 +79,31 @@ impl Within {
     }
 }
 
-/// The conditions that narrow a list of sessions.
+/// The conditions of a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Only these.
     pub only: Option<BTreeSet<SessionKey>>,
     /// Only this format.
     pub format: Option<String>,
-    /// Only sessions that work there.
+    /// Only sessions that work in these folders.
     pub folder: Option<Within>,
-    /// Only sessions whose id begins so.
+    /// Only sessions with an id that begins with this.
     pub prefix: Option<String>,
-    /// Only sessions whose title begins so.
+    /// Only sessions with a title that begins with this.
     pub title: Option<String>,
-    /// Only sessions that were active then or later.
+    /// Only sessions active at this time or later.
     pub since: Option<Timestamp>,
-    /// Also those that are hidden.
+    /// Also hidden sessions.
     pub hidden: bool,
-    /// Also the sub-agents of sessions that are there.
+    /// Also sub-agents of existing sessions.
     pub sub_agents: bool,
-    /// At most this number, the newest.
+    /// At most this many, the newest.
     pub limit: Option<usize>,
 }
 
 impl SessionFilter {
-    /// Returns whether a session belongs in the list; this leaves out the question of sub-agents.
+    /// Returns true if a session matches, apart from the condition on sub-agents.
     pub(crate) fn matches(&self, listed: &Listed) -> bool {
         let Card { folder, title, hidden, .. } = &listed.card;
         let works_there =
@@ -118,7 +118,7 @@ impl SessionFilter {
             && self.may_match(&listed.name)
     }
 
-    /// Returns whether a session of this name may belong in the list.
+    /// Returns true if a session with this name may match.
     pub(crate) fn may_match(&self, name: &SessionName) -> bool {
         self.format.as_ref().is_none_or(|format| *format == name.format)
             && self.prefix.as_ref().is_none_or(|prefix| name.id.starts_with(prefix))
@@ -128,17 +128,17 @@ impl SessionFilter {
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The store's number.
+    /// Its key in the store.
     pub key: SessionKey,
-    /// The name.
+    /// Its name.
     pub name: SessionName,
-    /// The card to show.
+    /// Its card.
     pub card: Card,
 }
 
-/// Returns the names whose ids stand next to that of one, in the order of ids: of each format the one that has this id itself,
-/// the last one before it and the first one behind it; of its own format also the first one behind its sub-agents, whose ids go
-/// on with a slash, and none of these.
+/// Returns the names whose ids are next to that of `one` in sort order. In each format: the name with the same id, the last one
+/// before it and the first one after it. In its own format also the first one after its sub-agents, whose ids continue with a
+/// slash, and none of these.
 pub fn nearest(
     one: &SessionName,
     names: impl IntoIterator<Item = SessionName>,
@@ -163,28 +163,28 @@ pub fn nearest(
     found.into_values().collect()
 }
 
-/// Returns where the ids of a session's sub-agents begin, and where they end.
+/// Returns the bounds of the ids of a session's sub-agents.
 pub(super) fn agents_of(id: &str) -> (String, String) {
-    // The sign behind the slash.
+    // '0' is the character after the slash.
     (format!("{id}/"), format!("{id}0"))
 }
 
-/// How much a store takes up.
+/// The sizes of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// How many lines there are.
     pub lines: u64,
     /// The bytes of all lines as they arrived.
     pub raw: u64,
-    /// The bytes of all lines as they are kept.
+    /// The bytes of all lines as they are stored.
     pub kept: u64,
-    /// How many long strings were met first in some line.
+    /// How many distinct long strings were found in lines.
     pub texts: u64,
     /// The bytes of the whole store.
     pub stored: u64,
 }
 
-/// How much is held of the sessions of a format.
+/// The totals of a format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// The format's name.
@@ -197,34 +197,34 @@ pub struct Total {
     pub bytes: u64,
 }
 
-/// A file as it was when all of it was in the store.
+/// A file as it was when all of its content was in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Where it is.
+    /// Its path.
     pub path: Vec<u8>,
     /// Its inode.
     pub inode: u64,
     /// Its length.
     pub length: u64,
-    /// When its content was changed, in nanoseconds.
+    /// When its content was last changed, in nanoseconds.
     pub modified: i64,
-    /// When anything about it was changed, in nanoseconds.
+    /// When anything about it was last changed, in nanoseconds.
     pub changed: i64,
 }
 
-/// An entry for which a line came that has another one in its place.
+/// An entry whose original line was redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Came {
     /// The session.
     pub session: SessionKey,
     /// The entry.
     pub entry: EntryNumber,
-    /// The rule by which something was found in it, if one found it.
+    /// The rule that found the secret, if one did.
     pub rule: Option<String>,
 }
 
 impl Came {
-    /// Says it of a tombstone of a session.
+    /// Makes it from a tombstone of a session.
     pub fn of(session: SessionKey, one: &Tombstone) -> Self {
         Self { session, entry: one.entry, rule: one.rule.clone() }
     }
@@ -233,7 +233,6 @@ impl Came {
 /// The outcome of a durable transaction.
 #[derive(Debug, Default)]
 pub struct Committed {
-    /// Why work that the store puts off until more of it has gathered failed, if it did: the store tries again later,
-    /// and nothing is lost by it.
+    /// The error of deferred follow-up work, if it failed. The store tries again later, and nothing is lost.
     pub unsettled: Option<StoreError>,
 }

@@ -1,4 +1,4 @@
-//! What tells of what comes in whether it is new or was taken out, of the data beneath and of recent operations.
+//! Queries at import, in both layers: whether a file was seen before, and whether a line was redacted.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Answering from both: the data beneath, then the recent operations.
+//! Queries over both layers: the data below, then the recent operations.
 //!
-//! Invariant: the store beneath is asked nothing twice, and nothing at all that the overlay answers alone.
+//! Invariant: the layer below is never queried twice for one answer, and never for what the overlay knows alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// A store beneath, with an overlay over it.
+/// A layer below with an overlay on top.
 pub(in crate::store) struct Laid<'a> {
-    /// The store beneath, if there is one.
+    /// The layer below, if there is one.
     pub(in crate::store) beneath: Option<&'a dyn Reading>,
     pub(in crate::store) over: &'a Overlay,
 }
 
-/// Returns the part of `items` whose numbers lie in `range`; the first one has the number `first`.
+/// Returns the items with numbers in `range`; the first item has the number `first`.
 fn numbered<'a, T>(
     items: &'a [T],
     first: EntryNumber,
@@ -43,7 +43,7 @@ impl Laid<'_> {
         self.over.sheets.get(&session).map(Arc::as_ref)
     }
 
-    /// Asks the store beneath.
+    /// Queries the layer below.
     pub(super) fn beneath<T: Default>(
         &self,
         ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
@@ -51,7 +51,7 @@ impl Laid<'_> {
         self.beneath.map_or_else(|| Ok(T::default()), ask)
     }
 
-    /// Reports the entries of a sheet whose lines are not those of their ids.
+    /// Reports the entries of a sheet whose lines do not match their ids.
     fn check_sheet(
         &self,
         session: SessionKey,
@@ -73,7 +73,7 @@ impl Laid<'_> {
         Ok(())
     }
 
-    /// Asks the store beneath about a session, if that has anything of it.
+    /// Queries the layer below about a session, if it has anything of it.
     fn beneath_of<T: Default>(
         &self,
         session: SessionKey,
@@ -83,7 +83,7 @@ impl Laid<'_> {
         if self.sheet(session).is_some_and(is_all) { Ok(T::default()) } else { self.beneath(ask) }
     }
 
-    /// Returns a session that is only in the overlay, or refuses its key.
+    /// Refuses the key of a session that cannot exist.
     fn known(&self, session: SessionKey) -> Result<(), StoreError> {
         if self.beneath.is_some() || self.sheet(session).is_some() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Laid<'_> {
         Err(StoreError::corrupt("a session", format!("no session has the key {}", session.0)))
     }
 
-    /// Asks for items that are numbered as entries are: those beneath, then the recent ones.
+    /// Queries items that are numbered like entries: first those below, then the recent ones.
     fn by_entry<T>(
         &self,
         session: SessionKey,
@@ -113,7 +113,7 @@ impl Laid<'_> {
         Ok(found)
     }
 
-    /// Returns whether a session is a sub-agent of one that is there.
+    /// Returns true if a session is a sub-agent of an existing session.
     fn is_sub_agent(&self, listed: &Listed) -> Result<bool, StoreError> {
         for (_, ties) in self.ties(listed.key)? {
             for tie in ties.into_iter().filter(|tie| tie.kind == TieKind::SubAgent) {
@@ -273,7 +273,7 @@ impl FactStore for Laid<'_> {
         let is_it = |(seq, hash)| operations().any(|(n, it)| (*n, it.hash) == (seq, hash));
         let seen = cursor.and_then(Cursor::newest).filter(|newest| is_it(*newest));
         let (mut found, beneath) = match self.beneath {
-            // All that is below came before a recent operation.
+            // Everything below is older than a recent operation.
             Some(_) if seen.is_some() => (Vec::new(), Cursor::default()),
             Some(store) => store.since(cursor)?,
             None => (Vec::new(), Cursor::default()),
@@ -298,7 +298,7 @@ impl ByteStore for Laid<'_> {
             let only = only.into_iter().filter(|key| wanted.is_none_or(|all| all.contains(key)));
             SessionFilter { only: Some(only.collect()), limit: None, ..filter.clone() }
         };
-        // The cards of recent sessions count in place of those beneath.
+        // The cards of recent sessions replace those below.
         let recent = among(self.over.sheets.keys().copied().collect());
         for listed in self.beneath(|store| store.sessions(&recent))? {
             tally.entry(listed.name.format).and_modify(|count| *count -= 1);
@@ -455,7 +455,7 @@ impl CacheStore for Laid<'_> {
     }
 
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
-        // Recent sessions may take the place of as many that are listed beneath.
+        // Recent sessions may displace as many sessions listed below.
         let limit = filter.limit.map(|limit| limit.saturating_add(self.over.sheets.len()));
         let wider = SessionFilter { limit, ..filter.clone() };
         let mut found = self.beneath(|store| store.sessions(&wider))?;

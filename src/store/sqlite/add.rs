@@ -1,7 +1,7 @@
-//! Adding: how facts and derived rows become rows.
+//! Adding: writes facts and derived rows to the tables.
 //!
-//! A statement that fires a trigger costs a place to go back to, with copies of the pages that it touches: the rows of
-//! such a table are therefore added by few statements, those of several operations together.
+//! A statement that fires a trigger needs a savepoint, with copies of the pages that it touches. So the rows of such a table are
+//! added by as few statements as possible, across operations.
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
@@ -14,12 +14,12 @@ use crate::{
     store::{Derived, SessionKey, StoreError},
 };
 
-/// How many rows a statement adds where there are many.
+/// How many rows one statement adds if there are enough.
 const MANY: usize = 32;
 /// The store's own chain: `store.key`.
 pub(super) const OWN: i64 = 1;
 
-/// An operation that is about to become rows, with the numbers of its lines and of its kept files.
+/// An operation ready to be written, with the numbers of its lines and of its stored files.
 pub(super) struct Placed<'a> {
     pub(super) session: SessionKey,
     pub(super) seq: u64,
@@ -29,7 +29,7 @@ pub(super) struct Placed<'a> {
     pub(super) kept: Vec<i64>,
 }
 
-/// A row whose columns are set in their order.
+/// A row whose columns are bound in order.
 struct Row<'a, 's> {
     statement: &'a mut CachedStatement<'s>,
     column: usize,
@@ -44,7 +44,7 @@ impl Row<'_, '_> {
     }
 }
 
-/// Adds rows to a table; `what` is its name and its columns, `left` the number of the rows.
+/// Adds rows to a table. `what` is the name of the table with its columns, `left` the number of rows.
 fn add_all<T>(
     db: &Connection,
     what: &str,
@@ -168,7 +168,7 @@ pub(super) fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), Stor
     )
 }
 
-/// Adds records, those of each session behind its key.
+/// Adds the records of several sessions.
 pub(super) fn add_records(
     db: &Connection,
     all: &[(SessionKey, &[Record])],
@@ -195,7 +195,7 @@ pub(super) fn add_records(
     )
 }
 
-/// Adds names that have become twins, and puts the ties of generations in place of those that they had.
+/// Adds names that became ambiguous, and replaces the ties of generations.
 pub(super) fn add_twins_and_ties(
     db: &Connection,
     session: SessionKey,
@@ -219,7 +219,7 @@ pub(super) fn add_twins_and_ties(
     Ok(())
 }
 
-/// Adds the places of a session's files, which have consecutive numbers from `first` on.
+/// Adds the places of a session's files, numbered from `first` on.
 pub(super) fn add_places<'a>(
     db: &Connection,
     session: SessionKey,
@@ -259,7 +259,7 @@ pub(super) fn put_card(
     Ok(())
 }
 
-/// Replaces all derived rows of a session; `before` is the state that the old ones were made for.
+/// Replaces all derived rows of a session. `before` is the state that the old rows were derived from.
 pub(super) fn derive(
     db: &Connection,
     session: SessionKey,

@@ -1,5 +1,5 @@
-//! Checking bytes: every line is read once, in the order of their numbers, and compared with the ids of all entries that
-//! hold it; every string that can be referred to is hashed.
+//! Checking bytes: reads every line once, in order, compares it with the ids of all its entries, and hashes every string that can
+//! be referred to.
 //!
 //! ```text
 //! segments  |------- one thread -------|------- another -------| fresh      a thread for each core
@@ -7,8 +7,8 @@
 //! entries   of all sessions, those whose line is in the window
 //! ```
 //!
-//! Invariant: it never stops at the first fault, and the window bounds its memory.
-//! Invariant: the faults and their order do not depend on the number of threads.
+//! Invariant: a check never stops at the first fault, and never uses more memory than a window needs.
+//! Invariant: the faults and their order never depend on the number of threads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,16 +38,16 @@ use crate::{
     store::{Fault, SessionKey, StoreError, cores},
 };
 
-/// How many lines' hashes are in memory, of all threads together, and some more.
+/// About how many lines' hashes are in memory, in all threads together.
 const WINDOW: i64 = 1 << 19;
-/// How many threads check at most.
+/// The maximum number of threads.
 const THREADS: usize = 8;
-/// The rows by which a redacted line is recognised when it arrives again.
+/// The rows with which a redacted line is recognised when it arrives again.
 const TAKEN_OUT: &str = "the list of redacted lines";
 /// How many bytes of lines are worth a thread.
 const WORTH: i64 = 1 << 20;
 
-/// A segment as its numbers tell it.
+/// The numbers of a segment.
 #[derive(Clone, Copy)]
 struct Span {
     first: i64,
@@ -55,7 +55,7 @@ struct Span {
     size: i64,
 }
 
-/// Returns whether a finding is that a page could not be read: it may be whole. A file that ends too early was cut.
+/// Returns true if a page could not be read: it may be intact. A file that ends too early was truncated.
 fn is_unread(problem: &str) -> bool {
     let mut codes = problem.split("error code=").skip(1).filter_map(|rest| {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -66,9 +66,9 @@ fn is_unread(problem: &str) -> bool {
     codes.any(is_failure)
 }
 
-/// Reports every fault of the database itself, and every line, entry, string and kept file that has changed.
+/// Reports every fault of the database itself, and every changed line, entry, string and stored file.
 ///
-/// Where a path is given, other connections check the lines meanwhile.
+/// If a path is given, further connections check the lines in parallel.
 pub(super) fn check(
     db: &Connection,
     bytes: &Bytes,
@@ -82,7 +82,7 @@ pub(super) fn check(
         Err(_) => Vec::new(),
     };
     let window = WINDOW / i64::try_from(parts.len().max(1)).unwrap_or(1);
-    // Each thread has its own look at the file; a database that cannot be opened so often is read by one alone.
+    // Each thread has a connection of its own. If they cannot be opened, one thread reads everything.
     let opened = path.filter(|_| parts.len() > 1).and_then(|path| {
         let each = parts.iter().map(|held| Ok((held.clone(), open::to_read_on(path)?)));
         each.collect::<Result<Vec<_>, StoreError>>().ok()
@@ -90,7 +90,7 @@ pub(super) fn check(
     thread::scope(|scope| {
         let begin = |(held, opened): (Range<i64>, open::Opened)| {
             let part = move || {
-                // Others may have packed lines meanwhile that came behind the last part.
+                // Other programs may have packed lines since that come after the last part.
                 let bytes = Bytes::default();
                 match self::spans(&opened.db, &bytes, &mut |_| {}) {
                     Ok(mut spans) => {
@@ -102,7 +102,7 @@ pub(super) fn check(
             };
             thread::Builder::new().spawn_scoped(scope, part).ok()
         };
-        // Where a thread is not to be had, this one reads all.
+        // If a thread cannot be started, this one reads everything.
         let threads: Option<Vec<_>> =
             opened.and_then(|opened| opened.into_iter().map(begin).collect());
         integrity(db, report)?;
@@ -130,7 +130,7 @@ pub(super) fn check(
 
 /// Reports every fault that SQLite finds in the database.
 fn integrity(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-    // It goes from one page to any other.
+    // It jumps between pages, so it gets a large page cache.
     let cache: i64 = db.query_row("PRAGMA cache_size", [], |row| row.get(0))?;
     db.execute_batch("PRAGMA cache_size = -16000")?;
     let problems = collect(db, "PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
@@ -146,7 +146,7 @@ fn integrity(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), Store
     Ok(())
 }
 
-/// Reports what was altered of the schema, and faults of the rows of one session, or of all, that no line is checked by.
+/// Reports changes of the schema, and faults in the rows of one session, or of all, that no check of lines finds.
 pub(super) fn structure(
     db: &Connection,
     only: Option<SessionKey>,
@@ -160,13 +160,13 @@ pub(super) fn structure(
     words(db, only, report)
 }
 
-/// Returns the condition that narrows a query to a session, if it is about one: an index serves it.
+/// Returns the condition that narrows a query to one session, if there is one. An index serves it.
 fn of(column: &str, only: Option<i64>) -> String {
     only.map_or(String::new(), |session| format!("WHERE {column} = {session}"))
 }
 
-/// Reports cards with the names of other sessions, and files, and what was taken out, that are not found where their sessions
-/// have them. A session's other derived rows are rebuilt and compared by a caller that knows its format.
+/// Reports cards with wrong names, and missing rows in the indexes of files and of redacted lines. A session's other derived rows
+/// are rebuilt and compared by a caller that knows its format.
 fn cards(
     db: &Connection,
     only: Option<i64>,
@@ -205,7 +205,7 @@ fn cards(
         }
     }
     if only.is_some() {
-        // The places of one session are not found without those of all.
+        // Superfluous places can be found only with the places of all sessions.
         return Ok(());
     }
     let count: i64 = db.query_row("SELECT count(*) FROM place", [], |row| row.get(0))?;
@@ -219,7 +219,7 @@ fn cards(
     Ok(())
 }
 
-/// Reports words of persons that their digests do not cover. Missing words were taken out.
+/// Reports user texts that do not match their digests. Missing texts were redacted.
 fn words(
     db: &Connection,
     only: Option<i64>,
@@ -232,7 +232,7 @@ fn words(
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let salt = row.get(3)?;
-        // Words that are no text any more have no digest.
+        // A damaged value that is not a text has no digest.
         let text = row.get_ref(4)?.as_str().ok();
         let found = text.map(|text| Digest::of_words(&salt, text));
         let wanted = Digest::new(hash(row, 2)?);
@@ -245,7 +245,7 @@ fn words(
     Ok(())
 }
 
-/// Returns the segments, and reports lines that have no place or two.
+/// Returns the segments, and reports line numbers that are missing or used twice.
 fn spans(
     db: &Connection,
     bytes: &Bytes,
@@ -278,7 +278,7 @@ fn spans(
     Ok(spans)
 }
 
-/// Returns parts of all numbers of lines, of about as many bytes each, one for each core that is worth it.
+/// Splits all line numbers into parts with about as many bytes each, one for each core that is worth it.
 fn parts(spans: &[Span], cores: usize) -> Vec<Range<i64>> {
     let whole = spans.iter().fold(0, |sum: i64, span| sum.saturating_add(span.size));
     let count = i64::try_from(cores.min(THREADS)).unwrap_or(1).min(whole / WORTH).max(1);
@@ -296,7 +296,7 @@ fn parts(spans: &[Span], cores: usize) -> Vec<Range<i64>> {
     parts
 }
 
-/// A part of the lines, as one thread checks it.
+/// A part of the lines, checked by one thread.
 struct Part<'a> {
     db: &'a Connection,
     bytes: &'a Bytes,
@@ -305,12 +305,12 @@ struct Part<'a> {
     faults: Vec<Fault>,
 }
 
-/// A window of lines: their hashes, by the first line of each stretch, and why some have none.
+/// A window of lines: their hashes, by the first line of each range, and the damage of those without one.
 #[derive(Default)]
 struct Window {
     ids: BTreeMap<i64, Vec<LineId>>,
     damaged: BTreeMap<i64, String>,
-    /// The damaged lines that were named with their holders.
+    /// The damaged lines that were reported with their entries or files.
     named: BTreeSet<i64>,
 }
 
@@ -320,7 +320,7 @@ impl Window {
         ids.get(usize::try_from(line.checked_sub(*first)?).ok()?).copied()
     }
 
-    /// Returns the fault of a holder for which the hash of its line is not right.
+    /// Returns the fault of an entry or file whose line has the wrong hash, or none.
     fn fault(&mut self, session: SessionKey, item: String, line: i64, wrong: &str) -> Fault {
         let problem = if let Some(problem) = self.damaged.get(&line) {
             self.named.insert(line);
@@ -336,15 +336,14 @@ impl Window {
     }
 }
 
-/// A string that can be referred to, and the tag by which it is found.
+/// A string that can be referred to, with its tag in the index.
 struct Text {
     place: Place,
     tag: [u8; 6],
 }
 
 impl Part<'_> {
-    /// Checks the lines of segments, those of fresh rows too in the last part, and the entries whose line has one of the
-    /// numbers that are held by these.
+    /// Checks the lines of segments, in the last part also those in `fresh`, and the entries with line numbers in `held`.
     fn check(
         db: &Connection,
         bytes: &Bytes,
@@ -395,7 +394,7 @@ impl Part<'_> {
         self.faults.push(Fault::of(session, item, problem));
     }
 
-    /// Reads lines, and checks the strings in them.
+    /// Reads lines, and checks the indexed strings in them.
     fn read(
         &mut self,
         spans: &[Span],
@@ -406,7 +405,7 @@ impl Part<'_> {
         let texts = self.texts(held)?;
         let mut texts = texts.as_slice();
         for span in spans {
-            // A segment that cannot be opened is one fault, however many lines it claims to have.
+            // A segment that cannot be unpacked is a single fault, however many lines it claims to have.
             match self.bytes.segment(self.db, span.first) {
                 Ok(segment) if segment.first == span.first => {
                     let lines = span.first..span.first.saturating_add(span.count);
@@ -459,7 +458,7 @@ impl Part<'_> {
         }
     }
 
-    /// Reports strings whose line was not met.
+    /// Reports indexed strings without a line.
     fn astray(&mut self, texts: &[Text]) {
         for text in texts {
             let item = format!("text in line {}", text.place.line);
@@ -467,7 +466,7 @@ impl Part<'_> {
         }
     }
 
-    /// Returns the strings in lines, in the order of these.
+    /// Returns the indexed strings of lines, in line order.
     fn texts(&self, lines: &Range<i64>) -> Result<Vec<Text>, StoreError> {
         let mut query =
             self.db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
@@ -480,7 +479,7 @@ impl Part<'_> {
         Ok(texts)
     }
 
-    /// Returns the range in which the line numbers of each session lie.
+    /// Returns the range of each session's line numbers.
     fn sessions(&self) -> Result<Vec<(i64, Range<i64>)>, StoreError> {
         let mut query = self.db.prepare(
             "SELECT session, min(line), max(line) FROM entry GROUP BY session ORDER BY session",
@@ -541,7 +540,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Compares the digests of kept files with their bytes.
+    /// Compares the digests of stored files with their bytes.
     fn kept(&mut self, window: &mut Window, held: &Range<i64>) -> Result<(), StoreError> {
         let mut query = self.db.prepare(
             "SELECT kept.session, kept.n, line, operation.n, record, hash FROM kept LEFT JOIN operation

@@ -1,6 +1,6 @@
-//! Derived rows and caches, which can be rebuilt from facts and bytes, as the tables tell them.
+//! Derived rows and caches in the tables. They can be rebuilt from facts and bytes.
 //!
-//! Invariant: the state of a session is remembered only as long as no other connection writes.
+//! Invariant: no cached state of a session outlives a write by another connection.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -26,18 +26,18 @@ use crate::{
     },
 };
 
-/// How many sessions' states are remembered.
+/// How many sessions' states are cached.
 const STANDING: usize = 16;
 
 impl Tables {
-    /// Forgets the states that another connection may have changed.
+    /// Drops the cached states, which another connection may have changed.
     pub(super) fn forget_standing(&self) {
         self.standing.borrow_mut().clear();
     }
 
-    /// Returns the state and the card of a session, to which something is added or laid over. A damaged state is rebuilt from the
-    /// operations, for nothing could be added to the session otherwise. The operations do not tell a card: an empty one stands
-    /// for one that is damaged until the session is rebuilt, and verify tells that it is not the one that the facts give.
+    /// Returns the state and the card of a session that is written to or overlaid. A damaged state is rebuilt from the
+    /// operations, because otherwise nothing could be added to the session. A card cannot be rebuilt from operations: a damaged
+    /// one is replaced by an empty one until the session is rebuilt, and verify reports that it does not match the facts.
     pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
         if let Some(known) = self.standing.borrow().get(&session) {
             return Ok(known.clone());
@@ -54,7 +54,7 @@ impl Tables {
         Ok((state, card))
     }
 
-    /// Looks at the state of a session.
+    /// Passes the state of a session to `look`.
     pub(super) fn with_state<T>(
         &self,
         session: SessionKey,
@@ -74,7 +74,7 @@ impl Tables {
         known.insert(session, standing.clone());
     }
 
-    /// Writes and remembers the state and the card of a session.
+    /// Writes and caches the state and the card of a session.
     pub(super) fn stand(
         &self,
         session: SessionKey,
@@ -102,7 +102,7 @@ impl Tables {
         Ok(state)
     }
 
-    /// Keeps token counts of entries.
+    /// Caches token counts of entries.
     pub(super) fn keep_counts(
         &self,
         session: SessionKey,
@@ -123,7 +123,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Keeps what is known of sessions at a glance.
+    /// Caches glances of sessions.
     pub(super) fn keep_glances(&self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
         let mut keep = self
             .db
@@ -134,7 +134,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Keeps sightings of files.
+    /// Caches sightings of files.
     pub(super) fn keep_sightings(&self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let mut keep = self.db.prepare_cached(
             "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
@@ -160,7 +160,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the version of the rules under which derived rows were made.
+    /// Returns the version of the rules under which the derived rows were made.
     pub(super) fn rules(&self) -> Result<i64, StoreError> {
         let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;
         found.ok_or_else(|| StoreError::database("it has no rules"))
@@ -256,7 +256,7 @@ impl CacheStore for Tables {
         Ok(found)
     }
 
-    /// The query says which records are meant as the index does: only then SQLite takes the index.
+    /// The conditions must match those of the partial indexes, otherwise SQLite does not use them.
     fn landmark(
         &self,
         session: SessionKey,
@@ -313,7 +313,7 @@ impl CacheStore for Tables {
         let mut found = Vec::with_capacity(sessions.len());
         for session in sessions {
             let bytes = read.query_row([session.0], |row| row.get::<_, Vec<u8>>(0)).optional()?;
-            // One that cannot be read is made again.
+            // An unreadable glance is computed again.
             let glance = bytes.and_then(|bytes| Glance::read(&bytes, &mut Vec::new()).ok());
             found.extend(glance.map(|glance| (*session, glance)));
         }

@@ -1,15 +1,15 @@
-//! The journal: a small operation is one row that holds the whole commit, until it is settled in the other tables.
+//! The journal: a small operation is one row that contains the whole commit, until it is settled in the other tables.
 //!
 //! ```text
-//! version, session, number, hash, record          what makes the operation
-//! words                                           of persons, which the record names by their digests
-//! entries                                         id, link, line, where its long strings lie, record
-//! runs, checkpoints, origins                      as the record's digests cover them
+//! version, session, number, hash, record          the operation
+//! words                                           user texts, which the record refers to by their digests
+//! entries                                         id, link, line, ranges of its long strings, record
+//! runs, checkpoints, origins                      covered by digests in the record
 //! kept files, twins, ties, card
 //! checksum                                        of all that and of the row's number
 //! ```
 //!
-//! Invariant: reading gives the data written, or an error that names the operation.
+//! Invariant: reading never returns anything but the data written; otherwise it fails with an error that names the row.
 
 use std::sync::Arc;
 
@@ -27,18 +27,18 @@ use crate::{
 
 /// The version of the encoding.
 const VERSION: u8 = 1;
-/// The most entries that a small operation adds.
+/// The maximum number of entries of a small operation.
 const ENTRIES: usize = 16;
-/// The most bytes that a row has.
+/// The maximum size of a row in bytes.
 const BYTES: usize = 64 << 10;
 
-/// A commit as a row holds it: all but the session's name and the operation before.
+/// A commit as stored in a row: without the session's name and the previous operation.
 pub(super) struct Row {
     pub(super) session: SessionKey,
     pub(super) commit: Commit,
 }
 
-/// Returns a small operation as a row, and nothing if it is not small.
+/// Encodes a small operation as a row. Returns nothing for a larger one.
 pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<Vec<u8>> {
     let bytes = commit.lines.iter().map(|line| line.bytes.len());
     let kept = commit.kept.iter().map(Vec::len);
@@ -75,7 +75,7 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     (out.0.len() <= BYTES).then_some(out.0)
 }
 
-/// Reads a row. A caller that only shows it asks for no hashes of lines: the checksum vouches for them.
+/// Decodes a row. Line hashes may be skipped for reading only, because the checksum covers the lines.
 pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreError> {
     let torn = |problem: &str| StoreError::corrupt(format!("row {seq} of the journal"), problem);
     let (content, sum) = body
@@ -92,7 +92,7 @@ pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreEr
     }
 }
 
-/// Returns the checksum that vouches for a row.
+/// Returns the checksum of a row.
 fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seq.to_le_bytes()).update(content);
@@ -234,7 +234,7 @@ fn take_card(from: &mut In<'_>) -> Option<Card> {
     })
 }
 
-/// Returns a signed number as one that is small if it is near to zero.
+/// Maps signed numbers to unsigned ones, so that numbers close to zero stay small.
 fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)).cast_unsigned()
 }

@@ -1,6 +1,6 @@
-//! Lists: which sessions there are, by their cards and by their ties to others.
+//! Lists: finds sessions by their cards and by their ties to others.
 //!
-//! Invariant: a session is found by the beginning of its id, and by its ties, without a look at all the others.
+//! Invariant: finding a session by the beginning of its id, or by its ties, never scans all others.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::{
 
 const CARDS: &str =
     "SELECT session, format, id, title, folder, started, active, turns, hidden FROM card";
-/// A session that is no sub-agent of another one that is there.
+/// True for a session that is not a sub-agent of an existing session.
 const ALONE: &str = "NOT EXISTS (
        SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
        WHERE tie.session = card.session AND kind = ?)";
 
-/// The same of all cards at once.
+/// The same condition, computed for all cards at once.
 const AGENTS: &str = "AND session NOT IN (
        SELECT tie.session FROM tie JOIN session AS own ON own.key = tie.session
        JOIN session AS parent ON parent.format = own.format AND parent.id = tie.other WHERE kind = ?)";
 
-/// Returns the sessions that lists show, the newest first.
+/// Returns the sessions that lists show, newest first.
 pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
     let (conditions, bound) = conditions(filter);
     let cards = |which: &str, number: i64| -> Result<Vec<Listed>, StoreError> {
@@ -50,7 +50,7 @@ pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Li
     Ok(found)
 }
 
-/// Counts the sessions that a filter lets through by their formats.
+/// Counts the sessions that match a filter, by format.
 pub(super) fn tally(
     db: &Connection,
     filter: &SessionFilter,
@@ -62,7 +62,7 @@ pub(super) fn tally(
         }
         return Ok(tally);
     }
-    // Sub-agents are looked for once, and not for each card.
+    // Sub-agents are computed once instead of for each card.
     let (conditions, mut bound) = conditions(&SessionFilter { sub_agents: true, ..filter.clone() });
     let alone = if filter.sub_agents { "" } else { AGENTS };
     bound.extend((!filter.sub_agents).then(|| TieKind::SubAgent.code().into()));
@@ -73,8 +73,8 @@ pub(super) fn tally(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// Returns the conditions under which a filter lets a card through, and what is bound to them. What a filter does not ask
-/// for is no condition, so that an index can serve what it does.
+/// Returns the SQL conditions of a filter, and their bound values. Fields that are not set add no condition, so that an index can
+/// serve the others.
 fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
     let mut all = vec!["hidden <= ?".to_owned()];
     let mut bound = vec![Value::from(filter.hidden)];
@@ -91,7 +91,8 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
         Some(Within::Below(folders)) => {
             let mut any = Vec::new();
             for folder in folders {
-                // All that begins with a folder's name and a slash comes before its name with the sign behind the slash.
+                // Everything that begins with the folder and a slash sorts before the folder followed by '0', the character after
+                // the slash.
                 let trimmed = folder.trim_end_matches('/');
                 any.extend([folder.clone(), format!("{trimmed}/"), format!("{trimmed}0")]);
             }
@@ -117,7 +118,7 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
     (all.join(" AND "), bound)
 }
 
-/// Returns the first text behind all that begin so.
+/// Returns the first text after all texts with a prefix.
 fn behind(beginning: &str) -> Option<String> {
     let mut end = beginning.to_owned();
     while let Some(last) = end.pop() {
@@ -137,7 +138,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-/// Reads the card of a session, from a column on.
+/// Reads the card of a session, beginning at a column.
 pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     Ok(Card {
         title: row.get(at)?,
@@ -149,9 +150,9 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     })
 }
 
-/// Returns the sessions whose id begins with a prefix, of each format.
+/// Returns the sessions whose id begins with a prefix, in each format.
 ///
-/// These ids follow one another. Where they end is seen here, because no text comes right after them all.
+/// These ids are adjacent. The loop detects their end, because no text comes directly after all of them.
 fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
     let mut range =
         db.prepare_cached("SELECT key, id FROM session WHERE format = ? AND id >= ? ORDER BY id")?;
@@ -168,7 +169,7 @@ fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
     Ok(keys)
 }
 
-/// Returns the names that stand next to one: see [`nearest`](crate::store::nearest).
+/// Returns the names next to one; see [`nearest`](crate::store::nearest).
 pub(super) fn beside(db: &Connection, one: &SessionName) -> Result<Vec<SessionName>, StoreError> {
     let (id, (agents, behind)) = (one.id.as_str(), agents_of(&one.id));
     let mut found = Vec::new();
@@ -192,7 +193,7 @@ pub(super) fn beside(db: &Connection, one: &SessionName) -> Result<Vec<SessionNa
     Ok(found)
 }
 
-/// Returns the formats of which there are sessions.
+/// Returns the formats that have sessions.
 fn formats(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut step =
         db.prepare_cached("SELECT format FROM session WHERE format > ? ORDER BY format LIMIT 1")?;
@@ -204,11 +205,10 @@ fn formats(db: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(formats)
 }
 
-/// Returns the sessions of a format that have a tie, in the order of their names, without one. Mostly no other has it, and
-/// the row of that one is not read.
+/// Returns the other sessions of a format that have a tie, by name. Usually there is none, and then no session row is read.
 ///
-/// The sign keeps the planner from walking all sessions of the format: it is to start at the tie. They are few: to put them
-/// in order here costs less than to let SQLite make room for many.
+/// The `+` keeps the planner from walking all sessions of the format, so that it starts at the tie. The results are few: sorting
+/// them here is cheaper than letting SQLite allocate a sorter.
 pub(super) fn tied(
     db: &Connection,
     format: &str,

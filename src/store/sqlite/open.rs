@@ -1,6 +1,6 @@
 //! Opening: which file is a store, of which version, and with what settings it is read and written.
 //!
-//! Invariant: a store of another version, or a file that is no store, is refused before anything is written.
+//! Invariant: nothing is written before a store of another version, or a file that is not a store, is refused.
 
 use std::{
     collections::BTreeMap,
@@ -27,43 +27,43 @@ use crate::{
     store::StoreError,
 };
 
-/// The version of the schema, kept as `user_version`. A store of another version is refused. Nothing is released yet: a change of
-/// the tables raises it, and needs no code for the stores before it.
+/// The version of the schema, stored as `user_version`. A store of another version is refused. Nothing is released yet, so a
+/// change of the tables raises it and needs no migration.
 pub const FORMAT_VERSION: i64 = 8;
 /// The schema of this version.
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
-/// The version of the rules by which derived rows are made.
+/// The version of the rules for derived rows.
 pub const RULES_VERSION: i64 = 17;
-/// Marks a file as a store: "uTXT".
+/// The application id of a store: "uTXT".
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// For how long a program waits for another one that writes.
+/// How long a program waits for another one that writes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The purpose for which a store is opened.
+/// Why a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To read one stable snapshot; nothing is written or made.
+    /// To read one stable snapshot. Nothing is written or created.
     Read,
     /// To write for a while.
     Write,
-    /// To write one command's worth, in a process that ends after it.
+    /// To write for one command, in a process that ends after it.
     Brief,
 }
 
-/// A store's file that was opened.
+/// An opened store file.
 pub(super) struct Opened {
     pub(super) db: Connection,
     /// The store's own id.
     pub(super) id: StoreId,
-    /// The number of pages in its WAL, as commits tell it.
+    /// The number of pages in its WAL after the last commit.
     pub(super) wal_pages: Arc<AtomicI32>,
-    /// Dropped behind the connection.
+    /// Dropped after the connection.
     pub(super) held: HeldOpen,
 }
 
-/// Opens a store's file. What is in place of one that its witness has seen is that one, damaged.
+/// Opens a store's file. If its witness has seen a store there, a file that is not a store is a damaged store.
 pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
     match open_unless_foreign(path, access) {
         Err(StoreError::Foreign { .. }) if witness::is_witnessed(path) => {
@@ -80,12 +80,12 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
             format!("SQLite {found} is too old to be trusted with a WAL").into(),
         ));
     }
-    // One that this process has open was looked at before.
+    // A file that this process has open was checked before.
     let mut header = Header::InLog;
     let held = HeldOpen::of(path, || {
         header = refuse_header(path)?;
         if header == Header::Absent && access != Access::Read && !witness::is_witnessed(path) {
-            // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
+            // SQLite would create it readable by others. It gives the -wal and -shm files the mode of the database.
             let made = disk::open_or_make(path);
             made.map_err(StoreError::at(path))?;
         }
@@ -111,7 +111,7 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(|error| cannot_open(error, path))?;
-    // SQLite opens a file that it may not write, to read it, and says so only at the first write.
+    // SQLite opens a file without write permission for reading, and reports it only at the first write.
     if db.is_readonly(rusqlite::MAIN_DB)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
     }
@@ -124,7 +124,7 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         make(&mut db, path)?;
     }
     if !has_wal {
-        // The names of new files have to reach the disk too, once and not with each first commit of a program.
+        // New directory entries must reach the disk too: once here, instead of at each program's first commit.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         disk::sync_folder(folder).map_err(StoreError::at(folder))?;
@@ -137,14 +137,14 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
     Ok(Opened { id: own_id(&db)?, db, wal_pages, held })
 }
 
-/// Opens a store's file once more, for a thread that reads what lies together.
+/// Opens a store's file again, for a thread that reads adjacent data.
 pub(super) fn to_read_on(path: &Path) -> Result<Opened, StoreError> {
     let opened = open(path, Access::Read)?;
     opened.db.execute_batch("PRAGMA cache_size = -2000")?;
     Ok(opened)
 }
 
-/// Returns the number that was drawn when the store was made.
+/// Returns the id that was drawn when the store was created.
 fn own_id(db: &Connection) -> Result<StoreId, StoreError> {
     let found = first(db, "SELECT id FROM store WHERE key = 1", [], |row| row.get(0))?;
     found.map(StoreId::new).ok_or_else(|| StoreError::corrupt("store", "it has no id"))
@@ -160,7 +160,7 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         db.execute_batch("BEGIN; SELECT version FROM rules")?;
         Ok(db)
     };
-    // By an URI, with what SQLite is to be told of the file.
+    // Open by a URI with a parameter for SQLite.
     let told = |what: &str| {
         let uri = format!("file:{}?{what}", escape_uri(path));
         look(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?)
@@ -168,25 +168,26 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let first = Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(look);
     let wal_is_empty = || fs::metadata(wal_of(path)).map_or(0, |meta| meta.len()) == 0;
     match first {
-        // A WAL database needs companion files even to be read; where none can be made and none is needed, say so.
+        // A WAL database needs its companion files even for reading. Where they cannot be created and the WAL is empty, open it
+        // as immutable.
         Err(StoreError::Database(_) | StoreError::Io { .. } | StoreError::ReadOnly { .. })
             if wal_is_empty() =>
         {
             told("immutable=1")
         }
-        // Nor can it be made where nothing may be written, and what is in the WAL is not to be left out.
+        // A needed file cannot be created in a read-only folder, and the contents of the WAL must not be ignored.
         Err(error) if is_unopened(&error) && !beside(path, "-shm").exists() => {
             let why = "undertext needs this file to read the newest changes in store.db-wal, but cannot create it there: copy the folder to a place where you can write";
             let source = std::io::Error::other(why);
             Err(StoreError::Io { path: beside(path, "-shm"), source })
         }
-        // The index of the WAL had no room on the disk: it is made in memory where its file is not to be written.
+        // The disk has no room for the WAL's index, which is built in memory if its file is declared read-only.
         Err(StoreError::Full) => told("readonly_shm=1"),
         other => other,
     }
 }
 
-/// Returns whether SQLite says that it cannot open a file that it needs.
+/// Returns true if SQLite reports that it cannot open a file that it needs.
 fn is_unopened(error: &StoreError) -> bool {
     match error {
         StoreError::ReadOnly { .. } => true,
@@ -199,12 +200,12 @@ fn is_unopened(error: &StoreError) -> bool {
     }
 }
 
-/// Returns where the WAL of a database is.
+/// Returns the path of a database's WAL.
 fn wal_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// Returns the path of a file beside a database that belongs to it.
+/// Returns the path of a companion file of a database.
 pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
@@ -230,13 +231,13 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
          PRAGMA temp_store = MEMORY",
     )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // One plan a statement for all bound values: otherwise each new value prepares it again.
+    // One query plan for all bound values; otherwise new values would prepare the statement again.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     Ok(())
 }
 
-/// Has the store keep a WAL, on which rests that what is added stays: another program may have changed that.
+/// Switches the store to WAL mode, on which durability relies. Another program may have changed the mode.
 fn log(db: &Connection) -> Result<(), StoreError> {
     let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode == "wal" {
@@ -247,22 +248,22 @@ fn log(db: &Connection) -> Result<(), StoreError> {
     ))
 }
 
-/// What is at the place of a store.
+/// What is at the path of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Header {
     /// Nothing, or an empty file.
     Absent,
-    /// A store that keeps a WAL.
+    /// A store in WAL mode.
     InLog,
-    /// A store that keeps a journal of another kind.
+    /// A store in another journal mode.
     Otherwise,
 }
 
-/// Makes a store in an empty file.
+/// Creates a store in an empty file.
 fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     log(db)?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    // Another program may have made it meanwhile.
+    // Another program may have created it in the meantime.
     if version(&transaction, path)? == 0 {
         transaction.execute_batch(SCHEMA)?;
         transaction.execute("INSERT INTO rules (version) VALUES (?)", [RULES_VERSION])?;
@@ -274,16 +275,16 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     }
     transaction.commit()?;
-    // The header is now where the next program looks for it without opening a database. Who reads an older state of the store puts
-    // that off, and opens it to do so.
+    // Now the header is in the file itself, where the next program reads it without opening a database. A reader of an older
+    // state delays that, and then the next program opens the database instead.
     match query::empty_wal(db, Emptied::Truncated) {
         Err(StoreError::Busy) => Ok(()),
         emptied => emptied,
     }
 }
 
-/// Returns the tables, indexes and triggers that are missing or changed, and triggers that this program did not make:
-/// with those, facts could be changed, or rows be misread.
+/// Returns the tables, indexes and triggers that are missing or changed, and unknown triggers: these could let facts change, or
+/// rows be misread.
 pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, StoreError> {
     let parts = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
         let mut query =
@@ -304,7 +305,7 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
     Ok(made.iter().filter_map(compare).chain(strange).collect())
 }
 
-/// Looks at the first bytes of the file and returns whether it holds anything.
+/// Checks the first bytes of the file, and returns what it contains.
 fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     let mut header = Vec::new();
     match disk::open(path, Links::Refuse) {
@@ -322,21 +323,21 @@ fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
-    // SQLite tells of these only that it does not know them, or that the file cannot be written.
+    // SQLite would report these only as unknown or as not writable.
     let ways = header.get(18..20).unwrap_or_default();
     let is_sound = number(44) <= 4 && number(56) <= 1 && ways.iter().all(|way| *way <= 2);
     if !is_sound && number(68) == APPLICATION_ID {
         return Err(StoreError::database("its header is not that of a store"));
     }
-    // Nothing was ever made in a database whose schema has no version: its making was cut short.
+    // Nothing was ever created in a database without a schema version: its creation was interrupted.
     let empty = number(40) == 0;
     refuse_version(path, number(60), number(68), empty)?;
     let is_in_log = header.get(18..20) == Some(&[2, 2]);
     Ok(if is_in_log { Header::InLog } else { Header::Otherwise })
 }
 
-/// Refuses companions of the database that are no files: SQLite would follow a link and write where it leads. They are
-/// not opened, because closing them would end the locks that another connection of this process has on them.
+/// Refuses companions of the database that are not files, because SQLite would follow a link and write to its target. They are
+/// not opened: closing them would release the locks of this process's other connections.
 fn refuse_companions(path: &Path) -> Result<(), StoreError> {
     for end in ["-wal", "-shm", "-journal"] {
         let path = beside(path, end);
@@ -363,11 +364,11 @@ fn refuse_version(
     }
 }
 
-/// Returns the version as the database itself tells it, newer headers in the WAL included.
+/// Returns the version according to the database, including newer headers in the WAL.
 fn version(db: &Connection, path: &Path) -> Result<i64, StoreError> {
     let number = |pragma| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version").map_err(|error| cannot_open(error, path))?;
-    // What has a version holds something.
+    // A database with a version is not empty.
     let empty = version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0;
     refuse_version(path, version, number("PRAGMA application_id")?, empty)?;
     Ok(version)

@@ -1,4 +1,4 @@
-//! Queries: runs them and reads columns of any table.
+//! Queries: runs cached statements and reads common columns.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
-/// What becomes of the WAL once its pages are in the database.
+/// What happens to the WAL after its pages were moved into the database.
 #[derive(Clone, Copy)]
 pub(super) enum Emptied {
-    /// It is written from its beginning again, and keeps its length.
+    /// It is overwritten from its beginning and keeps its length.
     Restarted,
-    /// It has no length any more.
+    /// It is truncated to nothing.
     Truncated,
 }
 
-/// Moves all that is in the WAL into the database and waits until it is on the disk. A reader that needs the WAL as it is, or another
-/// program that moves it, is [`StoreError::Busy`]: SQLite tells of these in a row, and not by an error.
+/// Moves the WAL into the database, and syncs. If a reader needs the WAL, or another program is moving it, returns
+/// [`StoreError::Busy`]: SQLite reports this in a row, not as an error.
 pub(super) fn empty_wal(db: &Connection, emptied: Emptied) -> Result<(), StoreError> {
     let sql = match emptied {
         Emptied::Restarted => "PRAGMA wal_checkpoint(RESTART)",
@@ -52,7 +52,7 @@ pub(super) fn first<T>(
     Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
 }
 
-/// A number that a column holds.
+/// A number in a column.
 pub(super) trait Number: Copy {
     fn number(self) -> u64;
 }
@@ -89,30 +89,30 @@ macro_rules! number_column {
 
 number_column!(CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber);
 
-/// Returns the numbers of a range as a query may bind them.
+/// Returns the bounds of a range as values for a query.
 pub(super) fn bounds(range: &Range<impl Number>) -> (i64, i64) {
     let bound = |n: _| i64::try_from(Number::number(n)).unwrap_or(i64::MAX);
     (bound(range.start), bound(range.end))
 }
 
-/// Says that a column holds a value that it may not.
+/// Returns the error for an invalid value in a column.
 pub(super) fn damaged(column: usize, problem: &str) -> rusqlite::Error {
     let kind = rusqlite::types::Type::Blob;
     rusqlite::Error::FromSqlConversionFailure(column, kind, problem.into())
 }
 
-/// Reads a column that holds a tagged value.
+/// Reads a tagged value from a column.
 pub(super) fn tagged<T: Tagged>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let bytes = row.get_ref(column)?.as_blob()?;
     T::read(bytes, &mut Vec::new()).map_err(|malformed| damaged(column, malformed.0))
 }
 
-/// Refuses the key of a session.
+/// Returns the error for an unknown session key.
 pub(super) fn unknown(session: SessionKey) -> StoreError {
     StoreError::corrupt("a session", format!("no session has the key {}", session.0))
 }
 
-/// Reads a column that holds 32 bytes.
+/// Reads 32 bytes from a column.
 pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<[u8; 32]> {
     row.get(column)
 }

@@ -1,8 +1,7 @@
-//! Packing again: segments become as small as this program can make them, a few at a time, and the room that is left over
-//! goes back to the disk.
+//! Repacking: compresses segments again as small as possible, a few at a time, and returns the freed space to the disk.
 //!
-//! Invariant: what was packed again is read back and compared before the transaction that replaces it ends.
-//! Invariant: a segment that cannot be read stays as it is.
+//! Invariant: no segment is replaced before its replacement was read back and compared, in the same transaction.
+//! Invariant: a segment that cannot be read is never changed.
 
 use std::time::Duration;
 
@@ -15,14 +14,14 @@ use crate::store::sqlite::{
     open::PATIENCE,
 };
 
-/// How many bytes of bodies are packed again in one transaction: other programs write between two.
+/// How many bytes of bodies are repacked in one transaction; other programs can write between two.
 const TOGETHER: usize = 16 << 20;
-/// Which part of the pages may be empty before the database is written in order: a twentieth.
+/// The database is vacuumed if more than one in this many pages is empty.
 const EMPTY: u64 = 20;
 
 impl SqliteStore {
-    /// Packs all lines again and gives back the room, while other programs go on, and returns how many segments are damaged.
-    /// Each step stays when the next one fails.
+    /// Repacks all lines and returns the space to the disk, while other programs can continue. Returns the number of damaged
+    /// segments. Each step stays even if a later one fails.
     pub(super) fn repack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         self.writable()?;
         let db = self.db();
@@ -41,13 +40,13 @@ impl SqliteStore {
             step(&mut || repacking.go_on())?;
         }
         each(last.unsigned_abs(), last.unsigned_abs());
-        // The segments that are in memory are no rows any more.
+        // The cached segments no longer match rows.
         self.tables.forget();
         self.give_back(repacking.is_smaller)?;
         Ok(repacking.damaged)
     }
 
-    /// Writes the database in order, without empty pages, if that gives something back.
+    /// Vacuums the database if that frees space.
     fn give_back(&self, is_due: bool) -> Result<(), StoreError> {
         let db = self.db();
         let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
@@ -55,16 +54,16 @@ impl SqliteStore {
         if is_due || is_loose {
             self.vacuum()?;
         }
-        // A reader may be in the way for long: the next writer can do it.
+        // A reader may block this for long; the next writer can do it.
         match self.empty_log(Duration::ZERO) {
             Err(StoreError::Busy) => Ok(()),
             emptied => emptied,
         }
     }
 
-    /// Writes the database in order, so that no page holds anything but rows, and the log nothing at all.
+    /// Vacuums the database, so that no page has leftovers and the WAL is empty.
     ///
-    /// Who reads an older state is waited for so long: until then the log cannot be emptied, and nothing is written to it.
+    /// Waits up to `patience` for readers of an older state: until then the WAL cannot be emptied, and nothing is written to it.
     pub(super) fn write_in_order(&self, patience: Duration) -> Result<(), StoreError> {
         self.writable()?;
         self.apart(patience, || self.settle_journal())?.ok_or(StoreError::Busy)?;
@@ -73,7 +72,7 @@ impl SqliteStore {
         self.empty_log(patience)
     }
 
-    /// Moves the log into the database and leaves nothing in it.
+    /// Moves the WAL into the database and truncates it.
     fn empty_log(&self, patience: Duration) -> Result<(), StoreError> {
         self.db().busy_timeout(patience)?;
         let closed = self.sure(self.close_log());
@@ -83,14 +82,14 @@ impl SqliteStore {
 
     fn vacuum(&self) -> Result<(), StoreError> {
         let db = self.db();
-        // The copy that SQLite makes has the size of the database, which may be larger than memory.
+        // SQLite's copy has the size of the database, which may exceed the memory.
         db.execute_batch("PRAGMA temp_store = FILE")?;
         let written = db.execute_batch("VACUUM");
         db.execute_batch("PRAGMA temp_store = MEMORY")?;
         self.sure(written.map_err(StoreError::from))
     }
 
-    /// Writes nothing more after a write or a sync that failed.
+    /// After a failed write or sync, prevents all further writes.
     pub(super) fn sure(&self, done: Result<(), StoreError>) -> Result<(), StoreError> {
         if matches!(done, Err(StoreError::Io { .. })) {
             self.failed.set(true);
@@ -99,14 +98,14 @@ impl SqliteStore {
     }
 }
 
-/// Segments on their way into smaller ones.
+/// The state of repacking.
 struct Repacking<'a> {
     db: &'a Connection,
     compressor: Compressor,
     unpacker: Unpacker,
-    /// The first line of those that are still to be packed.
+    /// The first line that was not repacked yet.
     next: i64,
-    /// Segments that become one, and the bytes that they take up.
+    /// Segments that will be merged, and their stored size.
     group: Vec<Segment>,
     stored: usize,
     is_smaller: bool,
@@ -120,7 +119,7 @@ impl<'a> Repacking<'a> {
         Self { db, compressor, unpacker, next, group, stored, is_smaller: false, damaged: 0 }
     }
 
-    /// Packs the next segments again.
+    /// Repacks the next segments.
     fn go_on(&mut self) -> Result<(), StoreError> {
         let mut bytes = 0;
         let mut find = self.db.prepare_cached(
@@ -158,7 +157,7 @@ impl<'a> Repacking<'a> {
         Segment::read(rows.next()?.ok_or_else(gone)?, &mut self.unpacker, Vec::new())
     }
 
-    /// Adds a segment to the group, if it follows and both are not too much for one, or begins the next group with it.
+    /// Adds a segment to the group if it is adjacent and not too large; otherwise packs the group and begins the next.
     fn join(&mut self, segment: Segment, stored: usize) -> Result<(), StoreError> {
         let size: usize = self.group.iter().map(|segment| segment.data.len()).sum();
         let end = self.group.last().map(Segment::end);
@@ -170,7 +169,7 @@ impl<'a> Repacking<'a> {
         Ok(())
     }
 
-    /// Puts one segment in place of the group, if it is smaller.
+    /// Replaces the group by one segment, if that is smaller.
     fn pack(&mut self) -> Result<(), StoreError> {
         let stored = std::mem::take(&mut self.stored);
         let group = std::mem::take(&mut self.group);

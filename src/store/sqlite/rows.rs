@@ -1,5 +1,5 @@
-//! Rows: facts and bytes as the tables tell them, without the operations that wait in the journal; `sqlite/add.rs` adds rows,
-//! `sqlite/derived.rs` reads derived rows. Nobody else knows the names of their columns.
+//! Rows: facts and bytes as stored in the tables, without the operations in the journal. `add.rs` writes rows, `derived.rs` reads
+//! derived rows. Only `sqlite/` knows the names of columns.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,20 +31,20 @@ use crate::{
 
 /// How many lines of a session are checked together.
 const LINES: usize = 1024;
-/// How many sessions are remembered by their names.
+/// How many session names are cached.
 const NAMES: usize = 1 << 12;
 
 /// The tables.
 pub(super) struct Tables {
     pub(super) db: Connection,
     pub(super) bytes: RefCell<Bytes>,
-    /// Whether a transaction is open that writes.
+    /// Whether a write transaction is open.
     pub(super) is_writing: Cell<bool>,
     pub(super) id: StoreId,
     pub(super) path: PathBuf,
-    /// Sessions by their names: none is ever deleted, and none gets another key.
+    /// Session keys by name: a session is never deleted, and never changes its key.
     keys: RefCell<BTreeMap<SessionName, SessionKey>>,
-    /// The states of sessions that are written to, until another connection writes.
+    /// The states of sessions that are written to, valid until another connection writes.
     pub(super) standing: RefCell<BTreeMap<SessionKey, (State, Card)>>,
 }
 
@@ -61,7 +61,7 @@ impl Tables {
         }
     }
 
-    /// Forgets the additions of a transaction that was undone.
+    /// Drops the additions of a transaction that was rolled back.
     pub(super) fn forget(&self) {
         if let Ok(mut bytes) = self.bytes.try_borrow_mut() {
             bytes.forget();
@@ -84,7 +84,7 @@ impl Tables {
         Ok(first(&self.db, sql, [], |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// Returns the hash of an operation, in the tables or in the journal, by its number in the store.
+    /// Returns the hash of an operation in the tables or the journal, by its number in the store.
     pub(super) fn hash_at(&self, seq: u64) -> Result<Option<OperationId>, StoreError> {
         let at = bounds(&(seq..seq)).0;
         let sql = "SELECT hash FROM operation WHERE seq = ?";
@@ -94,7 +94,7 @@ impl Tables {
         }
         let sql = "SELECT body FROM journal WHERE seq = ?";
         let body: Option<Vec<u8>> = first(&self.db, sql, [at], |row| row.get(0))?;
-        // A reader of the journal reports a damaged row.
+        // A damaged row is reported when the journal is read.
         let row = body.and_then(|body| journal::decode(seq, &body, false).ok());
         Ok(row.map(|row| row.commit.operation.hash))
     }
@@ -108,7 +108,7 @@ impl Tables {
         found.ok_or_else(|| unknown(session))
     }
 
-    /// Returns the words of persons that operations brought, each behind its operation.
+    /// Returns the user texts of operations.
     fn words(
         &self,
         session: SessionKey,
@@ -201,7 +201,7 @@ impl FactStore for Tables {
         )
     }
 
-    /// The order is made here: asked for in SQL, it leads the planner to walk the whole session.
+    /// Sorted here: an ORDER BY would make the planner walk the whole session.
     fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
         let (low, high) = prefix.bounds();
         let (low, high) = (low.as_bytes(), high.as_bytes());
@@ -214,7 +214,7 @@ impl FactStore for Tables {
                 |row| row.get(0),
             )?
         } else {
-            // The index is that of all sessions: few digits are sooner looked for in the session itself.
+            // The index covers all sessions: with few digits, scanning the session itself is faster.
             let sql = if low.get(..2) == high.get(..2) {
                 "SELECT n FROM entry INDEXED BY entry_id WHERE +session = ?1 AND id BETWEEN ?2 AND ?3
                    AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)"
@@ -252,7 +252,7 @@ impl FactStore for Tables {
         operations: Range<OperationNumber>,
     ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
         let (from, to) = bounds(&operations);
-        // All of them are sooner read in the order in which they lie; the sign keeps the planner from the index.
+        // Reading all rows in table order is faster; the + keeps the planner from using the index.
         let operation = if from <= 1 && to == i64::MAX { "+operation" } else { "operation" };
         let mut found = collect(
             &self.db,
@@ -297,7 +297,7 @@ impl FactStore for Tables {
                 Ok((row.get(0)?, given))
             },
         )?;
-        // Few of them have words of a person.
+        // Few of them have a user text.
         for (operation, given) in &mut found {
             if let Some(note @ Text::Absent(_)) = &mut given.note {
                 let (from, to) = bounds(&operation.alone());
@@ -335,7 +335,7 @@ impl FactStore for Tables {
             Some((seq, hash)) if self.hash_at(seq)? == Some(hash) => seq,
             _ => 0,
         };
-        // The order is made here: asked for in SQL, it leads the planner to walk all operations.
+        // Sorted here: an ORDER BY would make the planner walk all operations.
         let mut found: Vec<i64> = if seen == 0 {
             collect(&self.db, "SELECT key FROM session", [], |row| row.get(0))?
         } else {
@@ -430,7 +430,7 @@ impl ByteStore for Tables {
         only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
-        // No data in memory is taken for data on the disk, but for rows that are not committed, which only this connection sees.
+        // Caches must not hide what is on disk, except for uncommitted rows, which only this connection sees.
         let fresh = RefCell::default();
         let bytes = if self.is_writing.get() { &self.bytes } else { &fresh }.borrow();
         let Some(session) = only else {

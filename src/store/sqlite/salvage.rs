@@ -1,18 +1,18 @@
-//! Salvaging: what can still be read of a damaged store goes into a fresh one beside it.
+//! Salvaging: copies what can still be read of a damaged store into a fresh one next to it.
 //!
 //! ```text
-//! rows      every row of a fact, by its key, around the pages that cannot be read; the journal's operations are settled
-//! names     those with which the hashes of operations come out: of the store, and of its sessions
-//! words     those that are what their digests say
-//! chains    a session keeps its operations up to the first that is missing, or whose facts are not those that it names
-//! lines     those that are what their entries' ids say; the others are wanted
-//! kept      files that operations keep whole, if they are what their digests say; the others are wanted
-//! fill      a caller that finds a wanted line or file gives it back
+//! rows      every row of facts, by key, skipping unreadable pages; the operations of the journal are settled
+//! names     of the store and of its sessions: those for which the hashes of operations match
+//! words     those that match their digests
+//! chains    a session keeps its operations up to the first that is missing, or whose facts do not match its record
+//! lines     those that match their entries' ids; the others are wanted
+//! kept      files that operations stored whole, if they match their digests; the others are wanted
+//! fill      a caller that finds a wanted line or file supplies it
 //! ```
 //!
 //! Sessions, operations, entries and checkpoints keep their numbers. The damaged store is only read.
 //!
-//! Invariant: every row in the fresh store is one that the damaged store had, checked by a hash.
+//! Invariant: no row is in the fresh store that the damaged store did not have, or that no hash verifies.
 
 mod first_page;
 mod scan;
@@ -48,44 +48,44 @@ use crate::{
 };
 use scan::{Probes, Table};
 
-/// A line that a store had and that cannot be read.
+/// A line of the store that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The session.
     pub session: SessionKey,
     /// The number of the entry.
     pub entry: EntryNumber,
-    /// Its id, by which the line is known.
+    /// Its id, which identifies the line.
     pub id: EntryId,
     /// The id of the entry that it is linked to.
     pub link: Option<EntryId>,
-    /// The line that is in its place since something was taken out of it: only that one may come back.
+    /// If it was redacted, the id of the line that replaced it: only that one may be restored.
     pub covered: Option<LineId>,
 }
 
-/// A part of a store that is lost.
+/// A lost part of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The session, if one is concerned.
+    /// The session, if it is part of one.
     pub session: Option<SessionName>,
     /// What is lost.
     pub item: String,
 }
 
-/// A file that a store kept and that cannot be read.
+/// A stored file that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedFile {
     /// The session.
     pub session: SessionKey,
-    /// The operation that kept it.
+    /// The operation that stored it.
     pub operation: OperationNumber,
-    /// Which of the operation's files it is.
+    /// Its index among the operation's files.
     pub n: u64,
     /// The digest of its bytes.
     pub digest: Digest,
 }
 
-/// A fresh store that is being filled from a damaged one.
+/// A fresh store while it is filled from a damaged one.
 pub struct Salvage {
     damaged: PathBuf,
     old: Connection,
@@ -94,16 +94,16 @@ pub struct Salvage {
     names: BTreeMap<SessionKey, SessionName>,
     wanted: BTreeMap<EntryId, Vec<Wanted>>,
     files: Vec<WantedFile>,
-    /// The numbers of lines whose operations are lost; negative ones are lines of the damaged store.
+    /// The line numbers of lost operations; negative ones are lines of the damaged store.
     strays: Vec<i64>,
     losses: Vec<Loss>,
     probes: Probes,
-    /// How long a store is that holds nothing.
+    /// The length of an empty store.
     least: u64,
 }
 
-/// The tables of facts to copy: the name, the columns, the key column, and whether that counts in each session for itself.
-/// A line's number is negative until the line is copied.
+/// The tables of facts to copy: the name, the columns, the key column, and whether keys are counted for each session.
+/// Line numbers are negative until the line is copied.
 const COPIED: [(&str, &str, &str, bool); 6] = [
     ("operation", "seq, session, store, n, hash, record", "seq", false),
     (
@@ -123,7 +123,7 @@ const COPIED: [(&str, &str, &str, bool); 6] = [
     ("entry", "session, n, id, link, line", "n", true),
 ];
 
-/// The tables with facts of sessions, and the column with the number of the operation that a row belongs to.
+/// The tables with facts of sessions, and the column with the number of a row's operation.
 const OF_OPERATIONS: [(&str, &str); 6] = [
     ("operation", "n"),
     ("run", "operation"),
@@ -133,7 +133,7 @@ const OF_OPERATIONS: [(&str, &str); 6] = [
     ("kept", "operation"),
 ];
 
-/// The numbers that the next operation of a session must have.
+/// The numbers that a session's next operation must have.
 struct Next {
     before: Option<OperationId>,
     operation: OperationNumber,
@@ -142,8 +142,8 @@ struct Next {
 }
 
 impl Salvage {
-    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet. `each` hears how many
-    /// tables of sessions were read, and of how many.
+    /// Copies what can be read of a store into a fresh file, which must not exist yet. Reports to `each` how many tables of
+    /// sessions were read, and of how many.
     pub fn begin(
         damaged: &Path,
         fresh: &Path,
@@ -156,7 +156,7 @@ impl Salvage {
         let tables = Tables::new(opened.db, opened.id, fresh);
         let fresh = &tables.db;
         fresh.execute_batch("BEGIN IMMEDIATE")?;
-        // Facts are added out of their order here.
+        // Facts are added out of order here.
         let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
         let triggers: Vec<(String, String)> =
             collect(fresh, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -188,12 +188,12 @@ impl Salvage {
         Ok(salvage)
     }
 
-    /// Returns the lines that are wanted.
+    /// Returns the wanted lines.
     pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
         self.wanted.values().flatten()
     }
 
-    /// Returns the files that are wanted.
+    /// Returns the wanted files.
     pub fn wanted_files(&self) -> &[WantedFile] {
         &self.files
     }
@@ -224,7 +224,8 @@ impl Salvage {
         Ok(witness.seq.saturating_sub(newest).max(u64::from(is_other)))
     }
 
-    /// Returns true if no session could be read although the store had some: it is longer than an empty one, or its witness says so.
+    /// Returns true if no session could be read although the store had some: it is longer than an empty one, or its witness says
+    /// so.
     pub fn is_empty(&self) -> bool {
         let length = length_of(&self.damaged);
         let had_some = || {
@@ -235,7 +236,7 @@ impl Salvage {
         self.names.is_empty() && knows_none && length >= self.least && had_some()
     }
 
-    /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
+    /// Supplies the line of an entry, found elsewhere. Returns how many entries wanted it.
     pub fn fill(&mut self, id: EntryId, line: &[u8]) -> Result<usize, StoreError> {
         let line_id = LineId::of(line);
         let is_it = |one: &Wanted| one.covered.is_none_or(|covered| covered == line_id);
@@ -251,7 +252,7 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Takes a file for all operations that want it, and returns how many do.
+    /// Supplies a file, and returns how many operations wanted it.
     pub fn fill_file(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
         let digest = Digest::of_bytes(bytes);
         let (found, left): (Vec<_>, Vec<_>) =
@@ -263,7 +264,7 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Writes the readable lines of lost operations into a file.
+    /// Writes the readable lines of lost operations to a file.
     pub fn write_strays(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.strays.is_empty() {
             return Ok(());
@@ -291,7 +292,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Makes the fresh store durable, and returns what is lost. Its derived rows must still be made.
+    /// Makes the fresh store durable and returns what is lost. Its derived rows must still be computed.
     pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
         for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
             self.lose(wanted.session, format!("the line of entry {:.8}", wanted.id));
@@ -367,12 +368,12 @@ impl Salvage {
                 each(done, all);
             }
         }
-        // No number of an operation is negative.
+        // No operation has a negative number.
         self.db().execute("DELETE FROM operation WHERE seq < 1", [])?;
         Ok(())
     }
 
-    /// Settles the operations of the journal that can be read.
+    /// Settles the readable operations of the journal.
     fn journal(&self, named: &BTreeMap<SessionKey, Vec<SessionName>>) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();
         let table = Table { columns: "seq, body", name: "journal", key: "seq", within: None };
@@ -389,9 +390,9 @@ impl Salvage {
         Ok(())
     }
 
-    /// Settles an operation of the journal, unless its place is taken.
+    /// Settles an operation of the journal, unless its number is taken.
     fn settle(&self, seq: u64, mut row: journal::Row) -> Result<(), StoreError> {
-        // The lines of the rows before it stay, whatever becomes of this one.
+        // The lines of the rows before it stay, whatever happens to this one.
         self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;
         let (lines, kept) = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
@@ -406,8 +407,8 @@ impl Salvage {
         Ok(self.db().execute_batch("RELEASE settled")?)
     }
 
-    /// Chooses the store's id and each session's name so that the hashes of first operations are right. A session for which no
-    /// name is right is left out.
+    /// Chooses the store's id and each session's name so that the hashes of first operations match. Drops sessions for which no
+    /// name matches.
     fn take_names(
         &mut self,
         named: BTreeMap<SessionKey, Vec<SessionName>>,
@@ -429,7 +430,7 @@ impl Salvage {
             named.iter().filter(is_named).count()
         };
         let ids = self.own_ids();
-        // Of equals, the first one counts.
+        // The first of equally good ids wins.
         let best = ids.into_iter().rev().max_by_key(|id| count(*id));
         if let Some(id) = best {
             let sql = "UPDATE store SET id = ? WHERE key = ?";
@@ -474,7 +475,7 @@ impl Salvage {
             .collect()
     }
 
-    /// Copies the notes and names that match their digests, and returns the sessions that have lost some.
+    /// Copies the user texts that match their digests, and returns the sessions that have lost some.
     fn words(&self) -> Result<Vec<SessionKey>, StoreError> {
         let columns = "session, operation, digest, salt, CAST(text AS BLOB)";
         let mut torn = Vec::new();
@@ -491,7 +492,7 @@ impl Salvage {
         Ok(torn)
     }
 
-    /// Reports the operations of these sessions whose notes or names are lost.
+    /// Reports the operations of these sessions with lost texts.
     fn lose_words(&mut self, torn: Vec<SessionKey>) -> Result<(), StoreError> {
         for session in torn {
             let mut lost = BTreeSet::new();
@@ -512,12 +513,12 @@ impl Salvage {
         Ok(())
     }
 
-    /// Ends each session before its first operation that is missing or damaged.
+    /// Ends each session before its first missing or damaged operation.
     fn chains(&mut self) -> Result<(), StoreError> {
         let names = self.names.clone();
         for (session, name) in names {
             let mut lost = None;
-            // What an operation took out of an earlier one explains that one; without it, the earlier one goes as well.
+            // A later redaction can be what makes an earlier operation valid. If it was cut, the earlier one must be cut too.
             while let Some((first, last)) = self.cut(session, &name)? {
                 lost = Some((first, lost.map_or(last, |(_, last)| last)));
             }
@@ -536,7 +537,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Deletes all facts from the first damaged operation on, and returns the range of the operations that had any.
+    /// Deletes all facts from the first damaged operation on, and returns the range of the deleted operations.
     fn cut(
         &mut self,
         session: SessionKey,
@@ -549,7 +550,7 @@ impl Salvage {
             checkpoint: CheckpointNumber::FIRST,
         };
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
-        // Where they cannot be read, no operation has the origins that it names.
+        // If they cannot be read, no operation has the origins that its record covers.
         for (n, origin) in self.fresh.origins(session, EntryNumber::ALL).unwrap_or_default() {
             origins.entry(n).or_default().push(origin);
         }
@@ -585,7 +586,7 @@ impl Salvage {
         Ok(last.map(|last| (next.operation, last)))
     }
 
-    /// Returns whether an operation follows the one before it and has all facts that its record names.
+    /// Returns true if an operation follows the one before it and has all facts that its record covers.
     fn is_whole(
         &self,
         session: SessionKey,
@@ -617,7 +618,7 @@ impl Salvage {
         Ok(by.names(&bulk, covered))
     }
 
-    /// Copies lines in the order in which they lie, each once; those that are not what their entries' ids say are wanted.
+    /// Copies each line once, in storage order. Lines that do not match their entries' ids are wanted.
     fn lines(&mut self) -> Result<(), StoreError> {
         let all = collect(
             self.db(),
@@ -651,7 +652,7 @@ impl Salvage {
                     place.insert(cover::by_operations(self.db(), wanted.session)?)
                 }
             };
-            // Where something was taken out of a line, only what is in its place since then may come back.
+            // If a line was redacted, only its replacement may be restored.
             let covered = cover::in_place_of(known, wanted.entry, wanted.id, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,
@@ -677,7 +678,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Copies the files that operations keep whole; those that cannot be read are wanted.
+    /// Copies the files that operations stored whole. Unreadable ones are wanted.
     pub(super) fn kept(&mut self) -> Result<(), StoreError> {
         let keys: Vec<SessionKey> = self.names.keys().copied().collect();
         let bytes = Bytes::default();
@@ -709,7 +710,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Returns the number of a file's line: below zero if it is that of the damaged store.
+    /// Returns the number of a file's line, negative if the line is still in the damaged store.
     fn row_of(&self, file: &WantedFile) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?";
         let key = params![file.session.0, file.operation, file.n];
@@ -748,7 +749,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Copies the derived record of an entry whose line is lost, by which a path still finds its way.
+    /// Copies the derived record of an entry with a lost line, so that paths can still be followed through it.
     fn copy_record(&self, session: SessionKey, entry: EntryNumber) -> Result<(), StoreError> {
         let sql = "SELECT session, n, kind, name, parent, time, hint FROM record WHERE session = ? AND n = ?";
         let Ok(mut find) = self.old.prepare_cached(sql) else { return Ok(()) };
@@ -766,7 +767,7 @@ fn length_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
-/// Treats an unreadable row as a wrong one.
+/// Turns an unreadable row into a mismatch.
 fn refuse_damaged(error: StoreError) -> Result<bool, StoreError> {
     match error {
         StoreError::Corrupt { .. } => Ok(false),
@@ -774,7 +775,7 @@ fn refuse_damaged(error: StoreError) -> Result<bool, StoreError> {
     }
 }
 
-/// Copies a row of words, if they match their digest.
+/// Copies a user text, if it matches its digest.
 fn add_words(fresh: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {
     let salt: Option<[u8; 16]> = row.get(3).ok();
     let text: Option<Vec<u8>> = row.get(4).ok();
@@ -798,7 +799,7 @@ fn insert(
     let marks = vec!["?"; values.len()].join(", ");
     let sql = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})");
     match fresh.prepare_cached(&sql)?.execute(rusqlite::params_from_iter(values)) {
-        // A row with values that no row of its table may have is damaged.
+        // A row that violates a constraint is damaged.
         Err(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) =>
         {

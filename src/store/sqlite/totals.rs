@@ -1,6 +1,6 @@
-//! Totals: how much is held of each agent's sessions, summed up as operations reach the tables.
+//! Totals: the number and size of sessions by format, updated as operations reach the tables.
 //!
-//! Invariant: a total is what counting all sessions gives, so that it can be made again at any time.
+//! Invariant: a total never differs from a count of all sessions, so it can be recomputed at any time.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use crate::store::sqlite::{bytes::lines::Bytes, query::collect};
 use crate::store::{SessionKey, StoreError, Total};
 
-/// Adds what operations brought to a session, and how many new sessions that makes.
+/// Adds the growth of a session, and the number of new sessions.
 pub(super) fn add(
     db: &Connection,
     session: SessionKey,
@@ -40,7 +40,7 @@ pub(super) fn read(db: &Connection) -> Result<Vec<Total>, StoreError> {
     })
 }
 
-/// Counts all sessions. A line that is damaged or lost has no bytes.
+/// Counts all sessions. A damaged or lost line counts as empty.
 pub(super) fn count(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreError> {
     let mut totals: BTreeMap<String, Total> = BTreeMap::new();
     let mut formats = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn count(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreE
     Ok(totals.into_values().collect())
 }
 
-/// Puts what counting gives in place of the totals.
+/// Replaces the totals by a count.
 pub(super) fn sum_up(db: &Connection, bytes: &Bytes) -> Result<(), StoreError> {
     let counted = count(db, bytes)?;
     db.execute("DELETE FROM total", [])?;

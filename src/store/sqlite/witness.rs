@@ -1,15 +1,15 @@
-//! The witness: a small file next to the database that says how far it had come, so that a database that has forgotten
-//! something can be told from one that is whole.
+//! The witness: a small file next to the database that records how far it had come, so that a database that has lost something
+//! can be told apart from an intact one.
 //!
 //! ```text
 //! slot 0 (64 bytes)   the store's id (16), an operation's number in the store (8), its hash (32), a checksum (8)
-//! slot 1 (64 bytes)   the same of an operation before or after that
+//! slot 1 (64 bytes)   the same for the operation before or after
 //! ```
 //!
-//! Operations take the slots in turn, by their numbers: a write that is cut short leaves the other slot. A witness
-//! behind the database is nothing unusual, because nobody waits for the witness; one ahead of it shows damage.
+//! Operations alternate between the slots by number, so an interrupted write leaves the other slot intact. A witness behind the
+//! database is normal, because nothing waits for it; a witness ahead of the database means damage.
 //!
-//! Invariant: a witness that cannot be written does no harm: a commit is durable without one.
+//! Invariant: no commit fails, or is less durable, because its witness could not be written.
 
 use std::{
     fs::File,
@@ -22,9 +22,9 @@ use crate::{
     model::{OperationId, StoreId},
 };
 
-/// How long a slot is: no disk writes less at once.
+/// The length of a slot: no disk writes less at once.
 const SLOT: usize = 64;
-/// Tells the checksum from that of anything else.
+/// The key of the checksum, which separates it from all other hashes.
 const KEY: [u8; 32] = *b"undertext witness 1\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// How far a store had come.
@@ -64,33 +64,33 @@ impl Witness {
     }
 }
 
-/// Returns where the witness of a database is.
+/// Returns the path of a database's witness.
 pub(super) fn path_of(database: &Path) -> PathBuf {
     database.with_extension("witness")
 }
 
-/// Returns the newest witness of a store in the file; None if the file is missing, or holds none of this store.
+/// Returns the newest witness of a store in the file. Returns `None` if the file is missing or has none of this store.
 pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
     let slots = read_all(path)?.into_iter();
     Ok(slots.filter(|witness| witness.store == store).max_by_key(|witness| witness.seq))
 }
 
-/// Returns the newest witness next to a database, of whichever store it is.
+/// Returns the newest witness next to a database, of any store.
 pub(super) fn newest(database: &Path) -> Option<Witness> {
     read_all(&path_of(database)).ok()?.into_iter().max_by_key(|witness| witness.seq)
 }
 
-/// Returns whether a witness says that a store was ever at this place.
+/// Returns true if a witness has seen a store at this path.
 pub fn is_witnessed(database: &Path) -> bool {
     newest(database).is_some()
 }
 
-/// Returns the witnesses in the file, of whichever store they are.
+/// Returns the witnesses in the file, of any store.
 pub(super) fn read_all(path: &Path) -> io::Result<Vec<Witness>> {
     Ok(read_bytes(path)?.chunks_exact(SLOT).filter_map(Witness::decode).collect())
 }
 
-/// Returns the bytes of the slots; none if the file is missing.
+/// Returns the bytes of the slots; empty if the file is missing.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match disk::open(path, Links::Refuse) {
@@ -101,21 +101,21 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a witness file is like.
+/// The condition of a witness file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// Each slot that was written can be read.
+    /// Every written slot is readable.
     Whole,
-    /// A slot cannot be read.
+    /// A slot is unreadable.
     Damaged,
-    /// There is no file, or nothing in it.
+    /// The file is missing or empty.
     Missing,
 }
 
-/// Returns what the file of a witness is like.
+/// Returns the condition of a witness file.
 pub(super) fn condition(path: &Path) -> io::Result<Condition> {
     let mut condition = Condition::Damaged;
-    // A slot that is being written may be read half.
+    // A slot may be read in the middle of a write, so look again.
     for _ in 0..3 {
         let bytes = read_bytes(path)?;
         let is_unwritten = |slot: &[u8]| slot.iter().all(|byte| *byte == 0);
@@ -131,23 +131,23 @@ pub(super) fn condition(path: &Path) -> io::Result<Condition> {
     Ok(condition)
 }
 
-/// The file as a writer holds it.
+/// The file as opened by a writer.
 pub(super) struct WitnessFile {
     path: PathBuf,
     file: Option<File>,
     /// The witness written last.
     last: Option<Witness>,
-    /// Whether something was written and not synced.
+    /// Whether a write was not synced yet.
     is_dirty: bool,
 }
 
 impl WitnessFile {
-    /// Makes nothing yet: the file is opened, and made, with the first write.
+    /// Creates nothing yet: the first write opens the file, or creates it.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, file: None, last: None, is_dirty: false }
     }
 
-    /// Writes how far the store has come, unless that was written last, and waits for nothing.
+    /// Writes how far the store has come, unless that was written last. Does not sync.
     pub(super) fn write(&mut self, witness: &Witness) -> io::Result<()> {
         if self.last.as_ref() == Some(witness) {
             return Ok(());
@@ -173,7 +173,7 @@ impl WitnessFile {
         Ok(())
     }
 
-    /// Waits until all writes are on the disk, if there were any.
+    /// Syncs the writes, if there were any.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         match &self.file {
             Some(file) if std::mem::take(&mut self.is_dirty) => disk::sync_data(file),

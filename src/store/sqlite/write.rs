@@ -1,15 +1,15 @@
-//! Writing: the transaction, and the work behind it when it is durable.
+//! Writing: the transaction, and the follow-up work once it is durable.
 //!
 //! ```text
-//! begin     the lock of the only writer; the journal is read if another program wrote meanwhile
-//! add       small ones into the journal. With the first that is not, or when enough came together, the journal is
-//!           settled, and from there on everything goes into the tables
-//! commit    one sync; then the witness, and what is due of settling, packing and emptying the WAL
+//! begin     take the writer lock; read the journal if another program has written in the meantime
+//! add       small operations go into the journal. The first larger one, or a full journal, settles the journal, and from
+//!           there on everything goes into the tables
+//! commit    one sync; then the witness, and settling, packing and emptying the WAL as far as due
 //! ```
 //!
-//! Invariant: a commit is checked against the journal laid over the tables before any of it is added, so that it is refused
-//! for every reason for which a trigger would refuse it when it is settled.
-//! Invariant: synchronous is FULL whenever something is committed that nobody else holds.
+//! Invariant: nothing of a commit is added before it was checked against the journal and the tables, so that settling it never
+//! violates a trigger.
+//! Invariant: synchronous is never less than FULL when anything new is committed.
 
 use std::{
     cell::RefMut,
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// How long settling waits for another program that writes: the next writer can settle as well.
+/// How long settling waits for another writer, which can settle as well.
 const SETTLING_PATIENCE: Duration = Duration::from_millis(5);
 /// How many times its limit the journal may grow before settling waits as long as any other writer.
 const OVERFULL: u64 = 4;
@@ -46,20 +46,20 @@ const OVERFULL: u64 = 4;
 /// The transaction in progress.
 pub(super) struct Writing<'a> {
     store: &'a SqliteStore,
-    /// Whether operations go into the tables: the journal is empty then.
+    /// Whether operations go directly into the tables. The journal is empty then.
     is_direct: bool,
     /// Whether anything was added.
     is_changed: bool,
-    /// How many operations, and how many bytes of them, this transaction has added to the journal.
+    /// How many operations and bytes this transaction has added to the journal.
     added: (u64, u64),
     stage: Stage,
 }
 
-/// Whether a transaction can go on.
+/// The stage of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Something failed half-way.
+    /// A part of it failed.
     Broken,
     Ended,
 }
@@ -92,7 +92,7 @@ impl SqliteStore {
         self.journal.try_borrow_mut().map_err(|_| StoreError::Busy)
     }
 
-    /// Moves the operations of the journal into the tables, within the transaction that is open.
+    /// Moves the operations of the journal into the tables, within the open transaction.
     fn settle(&self) -> Result<(), StoreError> {
         let db = self.db();
         let mut rows = Vec::new();
@@ -154,7 +154,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Adds an operation to the tables, within the transaction that is open.
+    /// Adds an operation to the tables, within the open transaction.
     fn add_direct(
         &self,
         session: Option<SessionKey>,
@@ -181,7 +181,7 @@ impl SqliteStore {
         Ok(key)
     }
 
-    /// Makes the additions durable.
+    /// Commits.
     fn end(&self) -> Result<(), StoreError> {
         let committed = self.db().prepare_cached("COMMIT")?.execute([]);
         let io = Some(rusqlite::ErrorCode::SystemIoFailure);
@@ -192,10 +192,10 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Takes back the writes that are not durable, and the memory of them.
+    /// Rolls back uncommitted writes, and forgets them in memory.
     fn take_back(&self, is_changed: bool) {
         if !self.db().is_autocommit() {
-            // A transaction that cannot be rolled back now is rolled back when the connection closes.
+            // If this fails, the transaction is rolled back when the connection closes.
             let _ = self.db().execute_batch("ROLLBACK");
         }
         self.tables.is_writing.set(false);
@@ -207,7 +207,7 @@ impl SqliteStore {
         }
     }
 
-    /// Does the work that was put off and is due now.
+    /// Does the deferred work that is due.
     fn tidy(&self) -> Result<(), StoreError> {
         let (rows, bytes) = self.limits;
         let (held, held_bytes) = {
@@ -218,7 +218,7 @@ impl SqliteStore {
         if is_full || self.bytes()?.is_due() {
             let is_overfull = held / OVERFULL > rows || held_bytes / OVERFULL > bytes;
             let patience = if is_overfull { PATIENCE } else { SETTLING_PATIENCE };
-            // The present writer can do it too.
+            // If another program is writing, it can do this work too.
             self.apart(patience, || {
                 if is_full {
                     self.settle_journal()?;
@@ -226,20 +226,20 @@ impl SqliteStore {
                 self.bytes()?.pack(self.db())
             })?;
             if is_full {
-                // Nobody waits for the witness, and a commit that follows writes it again.
+                // Nothing waits for the witness, and the next commit writes it again.
                 let _ = self.witness.borrow_mut().sync();
             }
         }
         self.empty_wal()
     }
 
-    /// Moves the operations of the journal into the tables, and their lines where they belong.
+    /// Moves the operations of the journal into the tables, with their lines.
     pub(super) fn settle_journal(&self) -> Result<(), StoreError> {
         self.settle()?;
         self.bytes()?.settle(self.db())
     }
 
-    /// Does work in a transaction that waits for no disk: nothing in it is new. Returns nothing if another program writes.
+    /// Does work in a transaction that does not sync, because it adds nothing new. Returns nothing if another program is writing.
     pub(super) fn apart<T>(
         &self,
         patience: Duration,
@@ -278,7 +278,7 @@ impl SqliteStore {
         Ok(done)
     }
 
-    /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
+    /// Moves a long WAL into the database. A reader in the way only delays this.
     pub(super) fn empty_wal(&self) -> Result<(), StoreError> {
         let is_brief = self.access == Access::Brief;
         let limit = if is_brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
@@ -286,9 +286,9 @@ impl SqliteStore {
             return Ok(());
         }
         let emptied = if is_brief { Emptied::Truncated } else { Emptied::Restarted };
-        // Waiting for a reader would hold up every commit for as long as somebody reads.
+        // Waiting for a reader would block every commit for as long as it reads.
         self.db().busy_timeout(Duration::ZERO)?;
-        // A sync that failed may have lost pages that a later one does not know of.
+        // After a failed sync, a later one may succeed without the lost pages.
         let moved = self.sure(query::empty_wal(self.db(), emptied));
         self.db().busy_timeout(PATIENCE)?;
         match moved {
@@ -297,23 +297,23 @@ impl SqliteStore {
         }
     }
 
-    /// Writes next to the database how far it has come.
+    /// Writes the witness: how far the database has come.
     pub(super) fn bear_witness(&self) {
         if let Some((seq, hash)) = self.journal.borrow().newest {
             let witness = Witness { store: self.tables.id().unwrap_or_default(), seq, hash };
-            // A witness that is behind is nothing unusual.
+            // A witness that is behind is normal.
             let _ = self.witness.borrow_mut().write(&witness);
         }
     }
 }
 
-/// Returns how many entries a commit brings, and how many bytes their lines have.
+/// Returns how many entries a commit adds, and the total length of their lines.
 fn size_of(commit: &Commit) -> (u64, u64) {
     let bytes = commit.lines.iter().map(|line| line.bytes().len() as u64).sum();
     (commit.lines.len() as u64, bytes)
 }
 
-/// Takes the lines and the kept files out of a commit, and returns the numbers under which they are kept.
+/// Stores the lines and files of a commit, and returns their line numbers.
 pub(super) fn place(
     db: &Connection,
     bytes: &mut Bytes,
@@ -330,8 +330,8 @@ pub(super) fn place(
     Ok((lines, kept.collect::<Result<_, _>>()?))
 }
 
-/// Returns the first line of the session that a new one may repeat: the one of which it says that it is a fork, or one that
-/// begins as it does.
+/// Returns the first line of the session that a new one may repeat: the one it declares to be a fork of, or one with the same
+/// beginning.
 fn repeated(db: &Connection, commit: &Commit) -> Result<Option<i64>, StoreError> {
     let is_new = commit.operation.first == EntryNumber::FIRST;
     let ties = commit.ties.iter().filter(|_| is_new).flat_map(|(_, ties)| ties);
@@ -367,7 +367,7 @@ pub(super) fn placed(
     Placed { session, seq, operation: &commit.operation, bulk: &commit.bulk, lines, kept }
 }
 
-/// Adds the derived rows of an operation that are few.
+/// Adds the remaining derived rows of an operation.
 fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(), StoreError> {
     add::add_twins_and_ties(db, session, &commit.twins, &commit.ties)?;
     let facts = &commit.operation.facts;
@@ -377,13 +377,13 @@ fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(),
     cover::add(db, session, &facts.tombstones)
 }
 
-/// A session, as it is known when a commit is checked.
+/// A session while a commit is checked.
 struct KnownHere<'a> {
     laid: &'a Laid<'a>,
     session: Option<SessionKey>,
-    /// The first entry that is new.
+    /// The first new entry.
     first: EntryNumber,
-    /// Those of the new entries' ids that are there already.
+    /// The ids of new entries that already exist.
     present: BTreeSet<EntryId>,
 }
 
@@ -395,7 +395,7 @@ impl<'a> KnownHere<'a> {
     ) -> Result<Self, StoreError> {
         let (first, mut present) = (commit.operation.first, BTreeSet::new());
         for entry in session.iter().flat_map(|_| &commit.bulk.entries) {
-            // Only a new entry can be linked to the newest entry.
+            // An entry that is linked to the newest one must be new.
             let is_new = entry.link.is_some_and(|link| link.next() >= first);
             if let Some(key) = session.filter(|_| !is_new)
                 && !laid.find(key, &IdPrefix::whole(&entry.id))?.is_empty()
@@ -425,7 +425,7 @@ impl Known for KnownHere<'_> {
 }
 
 impl Writing<'_> {
-    /// Refuses to go on where a part is missing: SQLite ends a transaction by itself when it has no room.
+    /// Refuses to continue after a failed part. SQLite rolls back on its own when the disk is full.
     fn alive(&self) -> Result<(), StoreError> {
         if self.stage != Stage::Open || self.store.db().is_autocommit() {
             return Err(StoreError::Refused("an earlier part of the transaction failed".into()));
@@ -433,7 +433,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Does a part of the work; where it fails, the transaction cannot go on.
+    /// Does a part of the work. If it fails, the transaction cannot continue.
     fn work<T>(
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<T, StoreError>,
@@ -446,7 +446,7 @@ impl Writing<'_> {
         done
     }
 
-    /// Sends all later operations into the tables.
+    /// Sends all further operations into the tables.
     fn go_direct(&mut self) -> Result<(), StoreError> {
         if !self.is_direct {
             self.store.settle()?;
@@ -455,7 +455,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns a small operation as a row of the journal, if it goes there.
+    /// Encodes an operation for the journal, if it goes there.
     fn row(&self, seq: u64, session: Option<SessionKey>, commit: &Commit) -> Option<Vec<u8>> {
         let (rows, bytes) = self.store.limits;
         let has_room = self.added.0 < rows && self.added.1 < bytes;
@@ -551,7 +551,7 @@ impl Transaction for Writing<'_> {
     ) -> Result<(), StoreError> {
         self.alive()?;
         self.is_changed = true;
-        // Counts of entries in the journal are kept as long as the entries are there.
+        // Counts of entries in the journal are stored in memory only, as long as the entries are in the journal.
         if self.store.journal_mut()?.overlay.count(session, rule, counts) {
             self.work(|writing| writing.store.tables.keep_counts(session, rule, counts))?;
         }
@@ -571,7 +571,7 @@ impl Transaction for Writing<'_> {
         self.stage = Stage::Ended;
         store.tables.is_writing.set(false);
         store.bear_witness();
-        // The commit is safe whatever becomes of this work.
+        // The commit is durable whatever happens to this work.
         Ok(Committed { unsettled: store.tidy().err() })
     }
 }

@@ -1,4 +1,4 @@
-//! Shows the origin of an entry (`session::origins`), and the part of it that the entry hides.
+//! Shows the origin of an entry (`session::history::origins`), and the part of it that the entry hides.
 //!
 //! Invariant: no character of a text is in neither its shown nor its hidden part, or in both.
 

@@ -1,5 +1,5 @@
-//! Bodies: how a line is written down, with what was met before left out: strings, and what it shares with a line that
-//! is nearly the same (`sqlite/difference.rs`).
+//! Bodies: the encoding of a line without what is already stored: repeated strings, and what it shares with a similar line
+//! (`bytes/difference.rs`).
 //!
 //! ```text
 //! line as it arrived   {"message":"<long string A>","toolUseResult":"<long string A>"}
@@ -7,22 +7,22 @@
 //!                      literal bytes: {"message":"<long string A>","toolUseResult":""}
 //! ```
 //!
-//! Invariant: a reference points at literal bytes, never at another reference.
+//! Invariant: a reference never points at another reference, only at literal bytes.
 
 use std::ops::Range;
 
 use crate::model::{put_varint, take_varint};
 
-/// Where a string is: in the literal bytes of a line's body.
+/// The place of a string in the literal bytes of a line's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The line; in a reference, 0 is the line that refers.
+    /// The line. In a reference, 0 means the referring line itself.
     pub(crate) line: i64,
     pub(crate) at: u64,
     pub(crate) size: u64,
 }
 
-/// A body taken apart: its references, each behind the number of literal bytes before it, and the literal bytes.
+/// A decoded body: its references, each with the number of literal bytes since the one before, and the literal bytes.
 pub(crate) struct Parts<'a> {
     pub(crate) references: Vec<(usize, Place)>,
     pub(crate) literal: &'a [u8],
@@ -41,7 +41,7 @@ impl<'a> Parts<'a> {
         Some(Self { references, literal: body })
     }
 
-    /// Returns where the bytes of the line stand, in order; the body is that of line `own`.
+    /// Returns the places of the line's bytes, in order. `own` is the number of the line.
     pub(crate) fn places(&self, own: i64) -> Option<Vec<Place>> {
         let mut places = Vec::with_capacity(2 * self.references.len() + 1);
         let mut at = 0;
@@ -63,7 +63,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Writes the body of a line: its references, and its bytes without those that they stand for.
+/// Encodes a line: its references, then its bytes without those in `cuts`.
 pub(crate) fn write(references: &[(usize, Place)], line: &[u8], cuts: &[Range<usize>]) -> Vec<u8> {
     let cut: usize = cuts.iter().map(ExactSizeIterator::len).sum();
     let mut body = Vec::with_capacity(line.len() - cut + 8 + 12 * references.len());

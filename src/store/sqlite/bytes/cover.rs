@@ -1,5 +1,5 @@
-//! Covered lines: those of which bytes were taken out, as their entries' tombstones tell, and how an equal line is recognised
-//! when it arrives later.
+//! Covered lines: those that were redacted according to their tombstones, and the index that recognises the original line when it
+//! arrives again.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,22 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
-/// Of each entry with a tombstone, the line that came and the one that is there now.
+/// For each entry with a tombstone, the original line and the current one.
 pub(crate) type Covered = BTreeMap<EntryNumber, (LineId, LineId)>;
 
-/// Returns the covered entries of a session, as its state has them.
+/// Returns the covered entries of a session according to its state.
 pub(crate) fn by_state(db: &Connection, session: SessionKey) -> Result<Covered, StoreError> {
     let sql = "SELECT state FROM card WHERE session = ?";
     let state: Option<State> = first(db, sql, [session.0], |row| long_values::state(row, 0))?;
     Ok(state.map_or_else(Covered::new, |state| gather(&state.tombstones)))
 }
 
-/// Returns the covered entries of a session, as its operations have them.
+/// Returns the covered entries of a session according to its operations.
 pub(crate) fn by_operations(db: &Connection, session: SessionKey) -> Result<Covered, StoreError> {
     Ok(facts(db, session)?.flat_map(|facts| gather(&facts.tombstones)).collect())
 }
 
-/// Returns the digest of what replaces a file that an operation kept whole, as the session's operations have it.
+/// Returns the digest of the replacement of a stored file, according to the session's operations.
 pub(crate) fn file_by_operations(
     db: &Connection,
     session: SessionKey,
@@ -42,7 +42,7 @@ pub(crate) fn file_by_operations(
     Ok(files.rfind(|one| (one.operation, one.at) == file).map(|one| one.digest))
 }
 
-/// Returns the digest of an operation's runs out of which unfinished lines were taken, as the session's operations have it.
+/// Returns the digest of an operation's redacted runs, according to the session's operations.
 pub(crate) fn runs_by_operations(
     db: &Connection,
     session: SessionKey,
@@ -52,7 +52,7 @@ pub(crate) fn runs_by_operations(
     Ok(runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest))
 }
 
-/// Returns the facts of a session's operations, in order. Operations that cannot be read are named where they are checked.
+/// Returns the facts of a session's operations, in order. Unreadable operations are skipped; other checks report them.
 fn facts(
     db: &Connection,
     session: SessionKey,
@@ -68,7 +68,7 @@ fn gather(tombstones: &[Tombstone]) -> Covered {
     each.collect()
 }
 
-/// Returns whether a line replaces the one of which an entry's id was made.
+/// Returns true if a line is the recorded replacement of the line in an entry's id.
 pub(crate) fn stands_for(
     covered: &Covered,
     n: EntryNumber,
@@ -79,7 +79,7 @@ pub(crate) fn stands_for(
     in_place_of(covered, n, id, link) == Some(line)
 }
 
-/// Returns the line that replaces the one of which an entry's id was made.
+/// Returns the recorded replacement of the line in an entry's id.
 pub(crate) fn in_place_of(
     covered: &Covered,
     n: EntryNumber,
@@ -89,7 +89,7 @@ pub(crate) fn in_place_of(
     covered.get(&n).filter(|(came, _)| EntryId::of(link, *came) == id).map(|(_, now)| *now)
 }
 
-/// Returns the entries for which a line may have come that has another one in its place.
+/// Returns the entries where a line may have been redacted.
 pub(crate) fn buried(
     db: &Connection,
     line: LineId,
@@ -98,7 +98,7 @@ pub(crate) fn buried(
     collect(db, sql, [tag(line)], |row| Ok((SessionKey(row.get(0)?), row.get(1)?)))
 }
 
-/// Adds the rows by which a line that was taken out of a session is recognised.
+/// Adds the rows with which a redacted line is recognised.
 pub(crate) fn add(
     db: &Connection,
     session: SessionKey,
@@ -111,7 +111,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Puts the rows that a session's state gives in place of those that it had.
+/// Replaces a session's rows with those from its state.
 pub(crate) fn derive(
     db: &Connection,
     session: SessionKey,
@@ -121,11 +121,11 @@ pub(crate) fn derive(
     add(db, session, &state.tombstones)
 }
 
-/// Checks the rows of one session after the other.
+/// Checks the rows, session by session.
 pub(crate) struct Checked {
-    /// How many rows there are.
+    /// How many rows exist.
     there: u64,
-    /// How many the sessions give.
+    /// How many the sessions should have.
     given: u64,
 }
 
@@ -135,7 +135,7 @@ impl Checked {
         Ok(Self { there, given: 0 })
     }
 
-    /// Returns whether a row is missing that a session's state gives.
+    /// Returns true if a row from a session's state is missing.
     pub(crate) fn is_lacking(
         &mut self,
         db: &Connection,
@@ -152,21 +152,21 @@ impl Checked {
         Ok(is_lacking)
     }
 
-    /// Tells of too many rows, once all sessions were seen.
+    /// Reports superfluous rows, after all sessions were checked.
     pub(crate) fn too_many(&self) -> Option<String> {
         let (there, given) = (self.there, self.given);
         (there > given).then(|| format!("there are {there} rows, but the sessions have {given}"))
     }
 }
 
-/// Returns the digest of a file that an operation keeps.
+/// Returns the digest of a file that an operation stored.
 pub(crate) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
     let containers = operation.facts.containers.iter().map(|container| container.digest);
     let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
     containers.chain(sidecars).nth(usize::try_from(at).ok()?)
 }
 
-/// Returns the tag under which a line that came is found.
+/// Returns the tag of an original line in the index.
 fn tag(line: LineId) -> [u8; 6] {
     let mut tag = [0; 6];
     tag.copy_from_slice(&line.as_bytes()[..6]);

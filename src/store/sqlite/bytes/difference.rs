@@ -1,4 +1,4 @@
-//! Differences: a line that is nearly another one, as those of a fork are, is written down as what differs in it.
+//! Differences: encodes a line that is similar to another, as in forks, as its differences.
 //!
 //! ```text
 //! the other line   {"uuid":"7","sessionId":"A","message":"..."}
@@ -6,7 +6,7 @@
 //! equal            |------------------------| |---------------|    two references; literal bytes: B
 //! ```
 //!
-//! Invariant: what is not found to be equal is kept as it is, so that a wrong guess costs room and never a byte.
+//! Invariant: no byte depends on a guess. What is not found to be equal is stored literally, so a wrong guess only costs space.
 
 use std::ops::Range;
 
@@ -15,36 +15,36 @@ use memchr::memmem;
 use crate::model::line::TEXT_MIN;
 use crate::store::sqlite::bytes::body::{self, Place};
 
-/// How many bytes may differ in a row: too few for a string that other lines could refer to.
+/// The maximum length of a difference: too short for a string that other lines could refer to.
 const GAP: usize = TEXT_MIN - 1;
-/// At how many places the lines may differ.
+/// The maximum number of differences.
 const GAPS: usize = 8;
-/// How many equal bytes show that the lines go on together.
+/// How many equal bytes prove that the lines are in step again.
 const SURE: usize = 16;
-/// How many equal bytes are worth a reference.
+/// The minimum number of equal bytes for a reference.
 const WORTH: usize = 24;
-/// How many lines behind the expected one are looked at, because a fork may leave some out.
+/// How many lines after the expected one are tried, because a fork may omit some.
 const NEAR: i64 = 3;
-/// How many lines in a row may be nothing like the expected one.
+/// How many consecutive lines may be dissimilar to the expected one.
 const PATIENCE: u32 = 8;
 
-/// A line as it arrived, and where its bytes stand in the store.
+/// A decoded line, and the places of its bytes in the store.
 pub(crate) struct Other {
     pub(crate) bytes: Vec<u8>,
     pub(crate) places: Vec<Place>,
 }
 
-/// Returns whether two lines of these lengths may differ little.
+/// Returns true if lines of these lengths may be similar.
 pub(crate) fn may_be_near(one: u64, other: u64) -> bool {
     one.abs_diff(other) <= (GAP * GAPS) as u64
 }
 
-/// Writes the body of a line as its difference from another one, if they differ little.
+/// Encodes a line as its difference from another one, if they are similar.
 pub(crate) fn write(line: &[u8], other: &Other) -> Option<Vec<u8>> {
     let (mut references, mut cuts) = (Vec::new(), Vec::new());
     let (mut rest, mut equal) = (0, 0);
     let mut places = other.places.iter();
-    // The place that is looked at, and where its bytes begin in the other line.
+    // The current place, and the offset of its bytes in the other line.
     let (mut place, mut begin) = (places.next(), 0);
     for (mut from, stretch) in stretches(&other.bytes, line)? {
         let mut at = stretch.start;
@@ -69,8 +69,7 @@ pub(crate) fn write(line: &[u8], other: &Other) -> Option<Vec<u8>> {
     (equal >= line.len() / 2).then(|| body::write(&references, line, &cuts))
 }
 
-/// Returns the stretches of a line that stand in another one too, each behind where it begins there, if the bytes between
-/// them are few.
+/// Returns the ranges of a line that are also in another one, each with its offset there, if the bytes between them are few.
 fn stretches(other: &[u8], line: &[u8]) -> Option<Vec<(usize, Range<usize>)>> {
     let (mut from, mut at) = (0, 0);
     let mut found = Vec::new();
@@ -91,7 +90,7 @@ fn stretches(other: &[u8], line: &[u8]) -> Option<Vec<(usize, Range<usize>)>> {
     }
 }
 
-/// Returns how many bytes both begin with.
+/// Returns the length of the common prefix.
 fn common(one: &[u8], other: &[u8]) -> usize {
     const MANY: usize = 256;
     let pairs = one.chunks_exact(MANY).zip(other.chunks_exact(MANY));
@@ -100,7 +99,7 @@ fn common(one: &[u8], other: &[u8]) -> usize {
     whole + rest.take_while(|(one, other)| one == other).count()
 }
 
-/// Returns how many bytes to skip of each so that they go on together.
+/// Returns how many bytes to skip in each so that they are in step again.
 fn meet(other: &[u8], line: &[u8]) -> Option<(usize, usize)> {
     let ahead = line.get(..line.len().min(GAP + SURE))?;
     (0..=GAP).find_map(|skipped| {
@@ -109,41 +108,41 @@ fn meet(other: &[u8], line: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// Where the line is that the next one may be near to: behind the one to which the last line was near.
+/// The number of the line that the next one may be similar to: the one after the last match.
 #[derive(Default)]
 pub(crate) struct Guess {
     next: Option<i64>,
-    /// How many lines have been nothing like it.
+    /// How many lines in a row were dissimilar.
     missed: u32,
-    /// How many lines after an older one the last line came that has a string of such a one.
+    /// The distance between the last line that shared a string with an older one, and that one.
     shared: Option<i64>,
 }
 
 impl Guess {
-    /// Returns the lines to look at that come before another one.
+    /// Returns the lines to try, all of them before another one.
     pub(crate) fn lines(&self, before: i64) -> Range<i64> {
         self.next.map_or(0..0, |next| next..before.min(next.saturating_add(NEAR)))
     }
 
-    /// Notes that a line has a string of an older one, and returns whether it may be near to that: whether the line with such
-    /// a string before it came as many lines after its own.
+    /// Records that a line shares a string with an older one. Returns true if the two may be similar: the last such pair was
+    /// about as far apart.
     pub(crate) fn is_shared(&mut self, line: i64, older: i64) -> bool {
         let distance = line.saturating_sub(older);
         let before = self.shared.replace(distance);
         before.is_some_and(|before| before.abs_diff(distance) < NEAR.unsigned_abs())
     }
 
-    /// Expects the next line to be near to this one.
+    /// Expects the next line to be similar to this one.
     pub(crate) fn expect(&mut self, line: i64) {
         (self.next, self.missed) = (Some(line), 0);
     }
 
-    /// Notes the line to which the last one was near, or equal.
+    /// Records the line that the last one was similar or equal to.
     pub(crate) fn found(&mut self, line: i64) {
         self.expect(line.saturating_add(1));
     }
 
-    /// Notes that the last line was near to none.
+    /// Records that the last line was similar to none.
     pub(crate) fn missed(&mut self) {
         self.missed += 1;
         if self.missed > PATIENCE {

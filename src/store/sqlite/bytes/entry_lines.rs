@@ -1,4 +1,4 @@
-//! Which line an entry holds, and what its id covers: the rows of entries that follow each other are read in one go.
+//! Maps entries to their lines and links. The rows of consecutive entries are read in one query.
 
 use rusqlite::{Connection, Row, params};
 
@@ -8,10 +8,10 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
-/// The row of an entry: its id, that of the entry it is linked to, and its line's number.
+/// The row of an entry: its id, the id of the entry it is linked to, and the number of its line.
 pub(crate) type Held = (EntryId, Option<EntryId>, i64);
 
-/// Returns the row of each of these entries, of one that is not there nothing, and of one that is damaged the error.
+/// Returns the row of each of these entries: `None` for a missing one, an error for a damaged one.
 pub(crate) fn held(
     db: &Connection,
     session: SessionKey,
@@ -25,7 +25,7 @@ pub(crate) fn held(
             && behind.first() == Some(&from.next())
         {
             let count = (1..).zip(behind).take_while(|(n, next)| **next == from.plus(*n)).count();
-            // What could not be read among the others is asked for alone, which tells why.
+            // Rows that could not be read together are read alone, which returns their error.
             let _ = together(db, session, from, one.0, count, &mut rows);
         }
         found.push(one);
@@ -34,7 +34,7 @@ pub(crate) fn held(
     found
 }
 
-/// Returns the row of an entry, if it is there.
+/// Returns the row of an entry, if it exists.
 fn alone(db: &Connection, session: SessionKey, n: EntryNumber) -> Result<Option<Held>, StoreError> {
     let sql = "SELECT e.id, k.id, e.line FROM entry e
                LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
@@ -45,7 +45,7 @@ fn alone(db: &Connection, session: SessionKey, n: EntryNumber) -> Result<Option<
     })
 }
 
-/// Reads the rows of `count` entries behind one, up to one that is not there or damaged.
+/// Reads the rows of the `count` entries after one, up to the first missing or damaged one.
 fn together(
     db: &Connection,
     session: SessionKey,

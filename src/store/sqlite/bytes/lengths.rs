@@ -1,4 +1,4 @@
-//! Lengths: how long lines are, which their segments tell without being opened, and how much all of them take up.
+//! Lengths: the length of each line, read from its segment's row without unpacking it, and the total size of all lines.
 
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use crate::{
     store::{Sizes, StoreError},
 };
 
-/// Of how many segments the lengths of lines are kept in memory.
+/// How many segments' lists of lengths are cached.
 const OPEN: usize = 256;
 
-/// The lengths of lines that lie in segments, those in memory that were asked for last.
+/// The lengths of lines in segments, most recently used first.
 #[derive(Default)]
 pub(crate) struct Lengths(RefCell<Vec<OfSegment>>);
 
@@ -31,7 +31,7 @@ impl OfSegment {
 }
 
 impl Lengths {
-    /// Returns the length of a line, if those of its segment are in memory.
+    /// Returns the length of a line, if its segment is cached.
     pub(crate) fn at_hand(&self, line: i64) -> Option<u64> {
         let mut open = self.0.borrow_mut();
         let at = open.iter().position(|segment| segment.get(line).is_some())?;
@@ -42,7 +42,7 @@ impl Lengths {
         open.first()?.get(line)
     }
 
-    /// Returns the length of a line that is in a segment.
+    /// Reads the length of a line in a segment.
     pub(crate) fn find(&self, db: &Connection, line: i64) -> Result<Option<u64>, StoreError> {
         let mut find = db.prepare_cached(
             "SELECT key, sizes FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
@@ -59,12 +59,12 @@ impl Lengths {
     }
 }
 
-/// Reads numbers to the end.
+/// Decodes varints to the end.
 fn varints(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || take_varint(&mut bytes))
 }
 
-/// Returns how much the bytes take up.
+/// Returns the sizes of the stored bytes.
 pub(crate) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
     let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
     let mut raw = number("SELECT ifnull(sum(size), 0) FROM fresh")?;
@@ -87,9 +87,9 @@ pub(crate) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
     })
 }
 
-/// Returns whether there are lines of which several threads should not have one each in memory.
+/// Returns true if there are lines so long that parallel readers would use too much memory.
 pub(crate) fn has_long_lines(db: &Connection) -> Result<bool, StoreError> {
-    // By the number itself SQLite knows that the index of such segments answers.
+    // The number must be a literal, so that SQLite uses the partial index on such segments.
     let mut find = db.prepare_cached(&format!(
         "SELECT EXISTS (SELECT 1 FROM segment WHERE size >= {LONG}) OR EXISTS (SELECT 1 FROM fresh WHERE size >= {LONG})"
     ))?;

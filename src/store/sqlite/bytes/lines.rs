@@ -1,16 +1,16 @@
-//! Bytes: lines by their numbers, with repeated lines and strings kept once; `sqlite/body.rs` says how a line is written
-//! down, `sqlite/pack.rs` how bodies are packed.
+//! Lines by number, with repeated lines and strings stored once. `bytes/body.rs` is the encoding of a line, `bytes/pack.rs` packs
+//! bodies.
 //!
 //! ```text
 //! 1 ........................ last packed   ......... last
 //! segments                                 fresh, or on its way into a segment
 //! ```
 //!
-//! A line has no row and no hash: the ids of its entries vouch for it. An equal line is found by the id of an entry that
-//! covers the line alone, or else by a tag. Each line that an index finds is read and compared as bytes, so that a
-//! damaged one is never referred to again: its bytes are kept once more.
+//! A line has no row and no hash of its own: the ids of its entries verify it. An equal line is found by the id of an unlinked
+//! entry, or else by a tag. A line found by an index is always read and compared byte by byte, so a damaged line is never
+//! referred to again: its bytes are stored a second time.
 //!
-//! Invariant: lines have numbers without gaps, from 1.
+//! Invariant: line numbers have no gaps, from 1.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,41 +35,41 @@ use crate::{
     store::{Fault, FaultKind, NewLine, SessionKey, StoreError, commit::Whole, error::sound},
 };
 
-/// The number of a line that was damaged and found nowhere.
+/// The number of every lost line.
 pub(crate) const LOST: i64 = 0;
 
-/// How often, in lines, an appending program looks whether there is a segment's worth to pack.
+/// After how many new lines a writer checks whether there is enough for a segment.
 const PACK_EVERY: i64 = 64;
 /// How many entries are looked up together.
 const TOGETHER: usize = 1024;
 
-/// The state of one connection: lines on their way into the store, and caches; none of that shows in any answer.
+/// The state of one connection: lines on their way into the store, and caches. It never affects an answer.
 #[derive(Default)]
 pub(crate) struct Bytes {
-    /// The strings, and the lines, that this connection has added.
+    /// The strings and lines that this connection has added.
     known: Known,
-    /// The next line's number, while a transaction adds lines.
+    /// The number of the next line, while a transaction adds lines.
     next: Option<i64>,
-    /// The first line that the present operation adds, and where lines may stand that are nearly its own.
+    /// The first line of the current operation, and the guess where similar lines are.
     begun: i64,
     guess: Guess,
-    /// How many bytes the transaction has added to rows of their own.
+    /// How many bytes the transaction has added to `fresh`.
     inline: usize,
-    /// The lines of a transaction that is large.
+    /// The lines of a large transaction.
     packing: Option<Packing>,
-    /// Whether there may be a segment's worth to pack.
+    /// Whether there may be enough lines for a segment.
     is_due: bool,
     opened: RefCell<Opened>,
     lengths: Lengths,
-    /// The covered entries of the session that was asked for last.
+    /// The covered entries of the session queried last.
     covered: RefCell<Option<(SessionKey, Covered)>>,
-    /// A line that is known to lie in a segment, as all before it do.
+    /// A line that is known to be in a segment; so are all lines before it.
     packed: Cell<i64>,
-    /// Whether it is left to a check to compare lines with their entries' ids.
+    /// Whether comparing lines with the ids of their entries is left to a check.
     pub(crate) is_left_to_check: bool,
 }
 
-/// The body of a line, wherever it is, and the line's length.
+/// The body of a line, wherever it is, and the length of the line.
 pub(crate) enum Body<'a> {
     Inline(Vec<u8>, u64),
     OnItsWay(&'a [u8], u64),
@@ -77,7 +77,7 @@ pub(crate) enum Body<'a> {
 }
 
 impl Body<'_> {
-    /// Returns whether it is in a segment.
+    /// Returns true if it is in a segment.
     pub(crate) fn is_packed(&self) -> bool {
         matches!(self, Self::Packed(..))
     }
@@ -97,7 +97,7 @@ impl Body<'_> {
     }
 }
 
-/// Returns the fault of an entry or a file whose line is lost.
+/// Returns the fault of an entry or a file with a lost line.
 pub(crate) fn lost(session: SessionKey, item: String) -> Fault {
     Fault { kind: FaultKind::Lost, ..Fault::of(Some(session), item, "its line is lost") }
 }
@@ -107,12 +107,12 @@ fn torn(line: i64, problem: &str) -> StoreError {
 }
 
 impl Bytes {
-    /// Keeps more in memory, for a connection that writes.
+    /// Caches more, for a connection that writes.
     pub(crate) fn expect_writes(&mut self) {
         self.opened.get_mut().keep_more();
     }
 
-    /// Forgets the additions of a transaction that failed, and where lines lie that others may have laid out again.
+    /// Forgets the additions of a failed transaction, and places of lines that others may have repacked.
     pub(crate) fn forget(&mut self) {
         let mut opened = self.opened.take();
         opened.close_all();
@@ -120,7 +120,7 @@ impl Bytes {
         *self = Self { opened: opened.into(), is_left_to_check, ..Self::default() };
     }
 
-    /// Puts the lines of the transaction where they belong, before it ends.
+    /// Writes the pending lines of the transaction before it ends.
     pub(crate) fn settle(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.next = None;
         self.inline = 0;
@@ -128,14 +128,14 @@ impl Bytes {
             self.is_due = false;
             packing.finish(db)
         } else {
-            // Remembering lines, and expecting them, pays off only where many come together.
+            // Remembering and guessing lines pays off only if many come together.
             self.known.forget_lines();
             self.guess = Guess::default();
             Ok(())
         }
     }
 
-    /// Says that the lines to come are of another operation than those before; the first one may be near to this line.
+    /// Begins the lines of a new operation. The first one may be similar to `near`.
     pub(crate) fn begin_operation(
         &mut self,
         db: &Connection,
@@ -148,9 +148,9 @@ impl Bytes {
         Ok(())
     }
 
-    /// Adds a line if it is not there yet, and returns its number.
+    /// Adds a line unless it already exists, and returns its number.
     ///
-    /// `id` is the entry's, if it covers the line alone.
+    /// `id` is the id of its entry, if the entry has no link.
     pub(crate) fn add(
         &mut self,
         db: &Connection,
@@ -184,7 +184,7 @@ impl Bytes {
         Ok(key)
     }
 
-    /// Returns the next line's number.
+    /// Returns the number of the next line.
     fn next(&mut self, db: &Connection) -> Result<i64, StoreError> {
         if let Some(next) = self.next {
             return Ok(next);
@@ -195,7 +195,7 @@ impl Bytes {
         Ok(last + 1)
     }
 
-    /// Has a transaction's lines packed at once when there are many.
+    /// Starts packing lines directly once the transaction has added many.
     fn begin_packing(&mut self, db: &Connection, size: usize) -> Result<(), StoreError> {
         self.inline += size;
         if self.packing.is_none() && self.inline >= REST {
@@ -204,7 +204,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Looks for an equal line.
+    /// Finds an equal line.
     fn find_line(
         &self,
         db: &Connection,
@@ -258,7 +258,7 @@ impl Bytes {
             (Some(text), Some(whole)) => self.place_of(db, whole, line.bytes.get(text.clone()))?,
             _ => None,
         };
-        // Where a fork's first long string is, there its line may stand too.
+        // In a fork, the first long string of a line often points at the line that it was copied from.
         if let Some(place) = first.filter(|place| place.line < self.begun)
             && self.guess.is_shared(key, place.line)
             && let Some(body) = self.difference(db, &line, place.line)?
@@ -267,7 +267,7 @@ impl Bytes {
         }
         let mut first = Some(first);
         let mut references = Vec::new();
-        // The spans that the body leaves out, and how many literal bytes precede the next one.
+        // The ranges that the body omits, and how many literal bytes precede the next one.
         let mut cuts = Vec::new();
         let (mut literal, mut gap, mut rest) = (0, 0, 0);
         let wholes = line.wholes.iter().copied().chain(std::iter::repeat(None));
@@ -306,7 +306,7 @@ impl Bytes {
         Ok(body::write(&references, &line.bytes, &cuts))
     }
 
-    /// Writes a line as its difference from one that it is expected to be near to.
+    /// Encodes a line as the difference from an expected line.
     fn expected(&mut self, db: &Connection, line: &NewLine) -> Result<Option<Vec<u8>>, StoreError> {
         let expected = self.guess.lines(self.begun);
         if !expected.is_empty() {
@@ -320,7 +320,7 @@ impl Bytes {
         Ok(None)
     }
 
-    /// Writes a line as its difference from another one, if they differ little.
+    /// Encodes a line as the difference from another one, if they are similar.
     fn difference(
         &mut self,
         db: &Connection,
@@ -329,7 +329,7 @@ impl Bytes {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let size = line.bytes.len() as u64;
         let is_near = |of: u64| difference::may_be_near(size, of);
-        // Lines that are about to be packed together take up little there, and help to pack those that follow.
+        // Lines that will be compressed together take little space anyway, and help to compress the following ones.
         let is_together = self.packing.as_ref().is_some_and(|packing| packing.gathers(other));
         if is_together || line.bytes.len() >= LONG {
             return Ok(None);
@@ -345,7 +345,7 @@ impl Bytes {
         Ok(body)
     }
 
-    /// Returns a line with the places at which its bytes stand.
+    /// Returns a line with the places of its bytes.
     fn other(&self, db: &Connection, key: i64) -> Result<Other, StoreError> {
         let body = self.body(db, key)?;
         let places = Parts::read(body.bytes()).and_then(|parts| parts.places(key));
@@ -353,7 +353,7 @@ impl Bytes {
         Ok(Other { bytes: self.decode(db, key, &body)?, places })
     }
 
-    /// Returns where a string is that was met before.
+    /// Returns the place of a string that is already stored.
     fn place_of(
         &self,
         db: &Connection,
@@ -368,8 +368,8 @@ impl Bytes {
         }
     }
 
-    /// Looks for a string of this hash and length, of which these bytes are all or the beginning, and returns their place;
-    /// a string that the index finds is compared byte for byte.
+    /// Finds a string with this hash and length; `bytes` are all of it or its beginning. Returns their place. Candidates from the
+    /// index are compared byte by byte.
     fn find_text(
         &self,
         db: &Connection,
@@ -392,7 +392,7 @@ impl Bytes {
         Ok(None)
     }
 
-    /// Hands over the lines of entries, each checked against the entry's id; of one that is damaged, the error.
+    /// Passes on the lines of entries, each verified against the entry's id, or the error of a damaged one.
     pub(crate) fn lines(
         &self,
         db: &Connection,
@@ -416,7 +416,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Returns the line of an entry by its row.
+    /// Returns the line of an entry, given its row.
     fn line_of(
         &self,
         db: &Connection,
@@ -442,7 +442,7 @@ impl Bytes {
         }
     }
 
-    /// Returns whether a line replaces the one that an entry had, or nothing can tell.
+    /// Returns true if a line is the recorded replacement of an entry's original line.
     fn stands(
         &self,
         db: &Connection,
@@ -457,7 +457,7 @@ impl Bytes {
         if known.as_ref().is_some_and(|(of, covered)| *of == session && is_of_it(covered)) {
             return Ok(true);
         }
-        // Another program may have covered it since, and a state that is damaged or not made yet says nothing.
+        // Another program may have covered it since, and the state may be damaged or not derived yet.
         for read in [cover::by_state, cover::by_operations] {
             match read(db, session) {
                 Ok(covered) if is_of_it(&covered) => {
@@ -471,12 +471,12 @@ impl Bytes {
         Ok(false)
     }
 
-    /// Returns a line, which is checked against nothing but its length.
+    /// Returns a line, verified only by its length.
     pub(crate) fn line(&self, db: &Connection, key: i64) -> Result<Vec<u8>, StoreError> {
         self.decode(db, key, &self.body(db, key)?)
     }
 
-    /// Reads a line, and shows its body taken apart to a caller that looks at strings in it.
+    /// Reads a line, and passes its decoded body to `look`.
     pub(crate) fn line_with(
         &self,
         db: &Connection,
@@ -490,7 +490,7 @@ impl Bytes {
         self.decode(db, key, &body)
     }
 
-    /// Puts a line together again.
+    /// Decodes a line.
     fn decode(&self, db: &Connection, key: i64, body: &Body<'_>) -> Result<Vec<u8>, StoreError> {
         let (bytes, size) = (body.bytes(), body.size());
         let parts = Parts::read(bytes).filter(|_| size <= LINE_MAX as u64);
@@ -551,14 +551,14 @@ impl Bytes {
         Ok(Body::Packed(segment, range, size))
     }
 
-    /// Returns the segment in which a line is that is in one.
+    /// Returns the segment that contains a packed line, completely unpacked.
     pub(crate) fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         let segment = self.opened.borrow_mut().whole(db, line)?;
         self.packed.set(self.packed.get().max(segment.end() - 1));
         Ok(segment)
     }
 
-    /// Returns the length of a line, without a look at its body.
+    /// Returns the length of a line without reading its body.
     pub(crate) fn size_of(&self, db: &Connection, line: i64) -> Result<u64, StoreError> {
         if let Some(size) = self.lengths.at_hand(line) {
             return Ok(size);
@@ -576,7 +576,7 @@ impl Bytes {
         size.ok_or_else(|| torn(line, "it is not in any segment"))
     }
 
-    /// Returns the lines that lie in no segment yet.
+    /// Returns the lines that are not in a segment yet.
     pub(crate) fn loose(&self, db: &Connection) -> Result<Vec<i64>, StoreError> {
         let mut query = db.prepare_cached("SELECT key FROM fresh ORDER BY key")?;
         let rows = query.query_map([], |row| row.get(0))?;
@@ -589,12 +589,12 @@ impl Bytes {
         Ok(lines)
     }
 
-    /// Returns whether there may be a segment's worth to pack.
+    /// Returns true if there may be enough lines for a segment.
     pub(crate) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Packs the lines that lie in rows of their own, if it is time to look and there is a segment's worth of them.
+    /// Packs the lines in `fresh`, if a check is due and there are enough for a segment.
     pub(crate) fn pack(&mut self, db: &Connection) -> Result<(), StoreError> {
         if !std::mem::take(&mut self.is_due) {
             return Ok(());

@@ -1,6 +1,4 @@
-//! Long values: the bytes of a column, packed where they are long.
-//!
-//! Invariant: bytes that begin like a packed value are packed too, so that a value says by its beginning what it is.
+//! Long values: compresses the bytes of a column if they are long.
 
 use std::{borrow::Cow, io::Read};
 
@@ -9,16 +7,16 @@ use rusqlite::{Row, types::ToSqlOutput};
 use crate::model::{State, Tagged};
 use crate::store::sqlite::query::damaged;
 
-/// The bytes with which a frame of zstd begins.
+/// The first bytes of a zstd frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// How many bytes are long.
+/// Values of at least this many bytes are compressed.
 const LONG: usize = 4 << 10;
-/// No value is longer, whatever a frame claims.
+/// The maximum length of a value, whatever a frame claims.
 const LONGEST: u64 = 1 << 30;
-/// How hard zstd tries.
+/// The compression level.
 const LEVEL: i32 = 3;
 
-/// Returns bytes as a column keeps them.
+/// Encodes bytes for a column.
 pub(crate) fn pack(bytes: &[u8]) -> rusqlite::Result<ToSqlOutput<'_>> {
     if bytes.len() < LONG && !bytes.starts_with(&MAGIC) {
         return Ok(ToSqlOutput::from(bytes));
@@ -28,7 +26,7 @@ pub(crate) fn pack(bytes: &[u8]) -> rusqlite::Result<ToSqlOutput<'_>> {
     Ok(ToSqlOutput::from(packed))
 }
 
-/// Reads the bytes that [`pack`] returned.
+/// Decodes the bytes from [`pack`].
 pub(crate) fn read<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<Cow<'r, [u8]>> {
     let bytes = row.get_ref(column)?.as_blob()?;
     if !bytes.starts_with(&MAGIC) {
@@ -41,7 +39,7 @@ pub(crate) fn read<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<Cow<
     Ok(Cow::Owned(unpacked))
 }
 
-/// Reads a column that holds a session's state.
+/// Reads a session's state from a column.
 pub(crate) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
     let bytes = read(row, column)?;
     State::read(&bytes, &mut Vec::new()).map_err(|malformed| damaged(column, malformed.0))

@@ -1,4 +1,4 @@
-//! The bytes of a store: lines, how they are written down, packed, found, and covered.
+//! The bytes of a store: encoding, packing, finding and covering lines.
 
 pub(crate) mod body;
 pub(crate) mod cover;

@@ -1,13 +1,13 @@
-//! Packing: bodies of consecutive lines become compressed segments, next to the thread that inserts if there is much to do.
+//! Packing: compresses the bodies of consecutive lines into segments, in a second thread if there is much to do.
 //!
 //! ```text
 //! bodies      of lines that are being added
-//! full        a segment's worth of them: with the thread that compresses, or about to be
-//! segment     zstd( lengths of the bodies, bodies ), a row, with the lengths of the lines and a checksum
+//! full        enough for a segment: given to the compressing thread, or about to be
+//! segment     zstd( lengths of the bodies, bodies ), as a row with the lengths of the lines and a checksum
 //! ```
 //!
-//! Invariant: a body can be read at every moment between its line's insertion and its segment's.
-//! Invariant: nothing of a segment is believed before its checksum was compared.
+//! Invariant: a body is never unreadable between the insertion of its line and that of its segment.
+//! Invariant: nothing of a segment is used before its checksum was verified.
 
 use std::{
     collections::VecDeque,
@@ -30,50 +30,50 @@ use crate::{
 
 /// How many bytes of bodies make a segment.
 pub(crate) const SEGMENT: usize = 1 << 20;
-/// How many bytes of bodies are worth a segment of their own at the end of a transaction.
+/// How many bytes of bodies are worth a segment at the end of a transaction.
 pub(crate) const REST: usize = SEGMENT / 4;
-/// How many bodies are, however short they are: a row of its own takes up more than a difference.
+/// How many bodies are worth one, however short: a row takes more space than a difference.
 const REST_LINES: usize = 512;
-/// How many bytes a long line has; a segment that has as many holds one.
+/// How many bytes make a long line, which gets a segment of its own.
 pub(crate) const LONG: usize = 4 * SEGMENT;
-/// How many bytes a segment may have: the longest line, or some that are not long, and their lengths.
+/// The maximum size of a segment: the longest line, or several shorter ones, with their lengths.
 const LARGEST: usize = LINE_MAX + LONG;
-/// How many bytes of bodies may wait to be compressed by another thread.
+/// How many bytes of bodies may wait for the compressing thread.
 const WAITING: usize = 16 << 20;
-/// Level 1 leaves a twentieth more bytes; from here on each level costs more time than it saves bytes.
+/// Level 1 would leave 5% more bytes; each level above this one costs more time than its savings are worth.
 const LEVEL: i32 = 3;
-/// The level of a segment that is packed again, when nobody waits for a line: a fifteenth less, at four times the cost.
+/// The level for repacking, when no one is waiting: 7% smaller at four times the cost.
 const LEVEL_AGAIN: i32 = 9;
 /// The codec that this program writes: zstd.
 const ZSTD: i64 = 1;
 
-/// Bodies that were packed together.
+/// An unpacked segment.
 pub(crate) struct Segment {
     pub(crate) first: i64,
-    /// Of each line, where its body is and how long the line is.
+    /// For each line, the range of its body and the length of the line.
     pub(crate) lines: Vec<(Range<usize>, u64)>,
     pub(crate) data: Vec<u8>,
-    /// Whether no more of it was unpacked than was wanted.
+    /// Whether it may be unpacked only partially.
     is_part: bool,
 }
 
-/// The unpacker, kept from segment to segment.
+/// The decompressor, reused between segments.
 pub(crate) type Unpacker = Option<Decoder<'static>>;
 
 impl Segment {
-    /// Returns the number behind its last line's.
+    /// Returns the number after that of its last line.
     pub(crate) fn end(&self) -> i64 {
         self.first.saturating_add(i64::try_from(self.lines.len()).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether a line is in it and was unpacked.
+    /// Returns true if it contains a line and that part was unpacked.
     pub(crate) fn holds(&self, line: i64) -> bool {
         let index = line.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
         let found = index.and_then(|index| self.lines.get(index));
         found.is_some_and(|(body, _)| body.end <= self.data.len())
     }
 
-    /// Returns whether all of it was wanted, and unpacked.
+    /// Returns true if it was unpacked completely.
     pub(crate) fn is_whole(&self) -> bool {
         !self.is_part
     }
@@ -81,7 +81,7 @@ impl Segment {
     /// The columns that [`Segment::read`] reads.
     pub(crate) const COLUMNS: &str = "key, count, size, codec, sum, sizes, body";
 
-    /// Reads a segment from its row, into room that an earlier one had.
+    /// Reads a segment from its row, reusing the buffer of an earlier one.
     pub(crate) fn read(
         row: &Row<'_>,
         unpacker: &mut Unpacker,
@@ -90,8 +90,7 @@ impl Segment {
         Self::read_up_to(row, unpacker, room, |_| None)
     }
 
-    /// Reads a segment, and unpacks no more of it than up to the last line that is wanted of those whose numbers are
-    /// handed over; all of it, if that is not said.
+    /// Reads a segment, unpacking only up to the last line that `wanted` selects from its numbers; all of it for `None`.
     pub(crate) fn read_up_to(
         row: &Row<'_>,
         unpacker: &mut Unpacker,
@@ -113,7 +112,7 @@ impl Segment {
             none => none.insert(decoder().map_err(failed)?),
         };
         unpacker.reinit().map_err(failed)?;
-        // Decoding is bounded by the recorded length, whatever the frame claims.
+        // The recorded length bounds the output, whatever the frame claims.
         let (mut data, size) = room_for(size, room).ok_or_else(|| torn("its length is damaged"))?;
         let cannot = |error: std::io::Error| torn(&format!("it cannot be unpacked: {error}"));
         let last = wanted(first..first.saturating_add(count));
@@ -139,7 +138,7 @@ impl Segment {
             .ok_or_else(|| torn("its lists are damaged"))
     }
 
-    /// Reads the lists of a segment of a size, of which the beginning is given; nothing if that is not long enough.
+    /// Reads the lists of a segment from its beginning. Returns nothing if `data` is too short.
     fn lines(
         count: i64,
         mut sizes: &[u8],
@@ -161,13 +160,13 @@ impl Segment {
     }
 }
 
-/// Returns room for a segment of some length, and the length: the given room if it is enough, since to enlarge it would copy
-/// what it held. Nothing is returned for a length that cannot be.
+/// Returns a buffer for a segment, and its length. Reuses the given buffer only if it is large enough, because growing it would
+/// copy its content. Returns nothing for an impossible length.
 fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     let size = usize::try_from(size).ok().filter(|size| *size <= LARGEST)?;
     if room.capacity() < size {
         room = Vec::new();
-        // Most are a little longer than what makes one, and their room serves the next.
+        // Most segments are slightly longer than SEGMENT, so that a buffer of this size can be reused.
         let usual = SEGMENT + REST;
         let wanted = if (SEGMENT..usual).contains(&size) { usual } else { size };
         room.try_reserve_exact(wanted).ok()?;
@@ -176,19 +175,19 @@ fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     Some((room, size))
 }
 
-/// Returns a decoder that unpacks to where its bytes are wanted, which must stay there until all are unpacked: otherwise it
-/// unpacks to a place of its own, as far back as bytes may be referred to, and copies them.
+/// Returns a decoder that writes directly into the output buffer, which must not move until everything is unpacked. By default it
+/// would unpack into a window of its own and copy the bytes.
 fn decoder() -> std::io::Result<Decoder<'static>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::StableOutBuffer(true))?;
     Ok(decoder)
 }
 
-/// How many packed bytes are unpacked at once, where not all are wanted.
+/// How many compressed bytes are processed at once in a partial unpack.
 const STEP: usize = 16 << 10;
 
-/// Unpacks bytes into the room that there is until those that are there say how many are wanted, and these are there; nothing
-/// is returned if all of them do not say it.
+/// Unpacks into the buffer until `wanted` can tell from the beginning how many bytes are needed, and these are unpacked. Returns
+/// nothing if `wanted` never can.
 fn unpack_up_to<T>(
     unpacker: &mut Decoder<'_>,
     body: &[u8],
@@ -213,7 +212,7 @@ fn unpack_up_to<T>(
     Ok(told.filter(|(end, _)| data.len() >= *end).map(|(_, told)| told))
 }
 
-/// Returns the checksum that vouches for a segment's row: for its numbers, the lengths of its lines, and its body.
+/// Returns the checksum of a segment's row: its numbers, the lengths of its lines, and its body.
 pub(crate) fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&first.to_le_bytes());
@@ -226,17 +225,17 @@ pub(crate) fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8])
     sum
 }
 
-/// Bodies of consecutive lines, in order.
+/// The bodies of consecutive lines, in order.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Bodies {
     first: i64,
-    /// Where each ends, and how long its line is.
+    /// The end of each body, and the length of its line.
     ends: Vec<(usize, u64)>,
     data: Vec<u8>,
 }
 
 impl Bodies {
-    /// Returns the bodies of segments that follow one another.
+    /// Returns the bodies of consecutive segments.
     pub(crate) fn of(segments: &[Segment]) -> Self {
         let first = segments.first().map_or(0, |segment| segment.first);
         let mut bodies = Self { first, ..Self::default() };
@@ -250,7 +249,7 @@ impl Bodies {
         bodies
     }
 
-    /// Begins bodies with the number of the first line.
+    /// Begins with the number of the first line.
     pub(crate) fn starting(first: i64) -> Self {
         Self { first, ..Self::default() }
     }
@@ -269,7 +268,7 @@ impl Bodies {
 
     pub(crate) fn add(&mut self, size: u64, body: Vec<u8>) {
         if body.len() >= LONG && self.data.is_empty() {
-            // A long line is not copied once more.
+            // Avoids copying a long line.
             self.data = body;
         } else {
             self.data.extend_from_slice(&body);
@@ -285,7 +284,7 @@ impl Bodies {
     }
 }
 
-/// The compressor, kept from segment to segment.
+/// The compressor, reused between segments.
 pub(crate) struct Compressor {
     level: i32,
     context: Option<zstd::bulk::Compressor<'static>>,
@@ -298,7 +297,7 @@ impl Compressor {
         Self { level: LEVEL, context: None, segment: Vec::new(), frame: Vec::new() }
     }
 
-    /// Makes one for segments that are packed again.
+    /// Makes a compressor for repacking.
     pub(crate) fn again() -> Self {
         Self { level: LEVEL_AGAIN, ..Self::new() }
     }
@@ -312,7 +311,7 @@ impl Compressor {
         }
         let size = self.segment.len() + bodies.data.len();
         let body = if size > LONG {
-            // A stream, because all of it in one piece would be a long line once more.
+            // Use a stream: a single buffer would need the space of a long line again.
             let mut encoder = zstd::Encoder::new(Vec::new(), self.level)?;
             encoder.set_pledged_src_size(Some(size as u64))?;
             encoder.write_all(&self.segment)?;
@@ -368,18 +367,18 @@ fn failed(source: std::io::Error) -> StoreError {
 /// Lines on their way into segments.
 pub(crate) struct Packing {
     bodies: Bodies,
-    /// The full bodies that are no row yet, the first ones first.
+    /// The full bodies that are not stored yet, oldest first.
     full: VecDeque<Arc<Bodies>>,
     beside: Option<Beside>,
     compressor: Compressor,
-    /// Room in which bodies lay that are in segments now: given back, it would have to be asked for again.
+    /// Buffers of bodies that were stored, for reuse.
     room: Vec<Vec<u8>>,
     /// Whether any segment was made.
     is_large: bool,
 }
 
 impl Packing {
-    /// Takes up the lines that lie in rows of their own.
+    /// Begins with the lines in `fresh`.
     pub(crate) fn begin(db: &Connection) -> Result<Self, StoreError> {
         let mut packing = Self {
             bodies: Bodies { first: last_packed(db)? + 1, ..Bodies::default() },
@@ -398,7 +397,7 @@ impl Packing {
         Ok(packing)
     }
 
-    /// Packs all lines that lie in rows of their own, however few they are.
+    /// Packs all lines in `fresh`, however few.
     pub(crate) fn all(db: &Connection) -> Result<(), StoreError> {
         let mut packing = Self::begin(db)?;
         packing.write(db)?;
@@ -417,7 +416,7 @@ impl Packing {
             self.write(db)?;
         }
         if key != self.bodies.end() {
-            // A line that went by under the number of another would take all that follow with it.
+            // A line under the wrong number would shift all lines after it.
             let missing = format!("line {}", self.bodies.end());
             return Err(StoreError::corrupt(missing, "it is missing"));
         }
@@ -425,18 +424,18 @@ impl Packing {
         if self.bodies.data.len() >= SEGMENT { self.write(db) } else { Ok(()) }
     }
 
-    /// Returns the body of a line that is on its way, and the line's length.
+    /// Returns the body of a pending line, and the length of the line.
     pub(crate) fn get(&self, key: i64) -> Option<(&[u8], u64)> {
         let full = self.full.iter().find(|bodies| bodies.first <= key && key < bodies.end());
         full.map_or(&self.bodies, |bodies| bodies).get(key)
     }
 
-    /// Returns whether a line is one of those that the next one is packed with.
+    /// Returns true if a line will be compressed together with the next one.
     pub(crate) fn gathers(&self, line: i64) -> bool {
         (self.bodies.first..self.bodies.end()).contains(&line)
     }
 
-    /// Returns the lines that are on their way.
+    /// Returns the pending lines.
     pub(crate) fn lines(&self) -> Range<i64> {
         self.full.front().map_or(self.bodies.first, |bodies| bodies.first)..self.bodies.end()
     }
@@ -479,11 +478,11 @@ impl Packing {
         }
     }
 
-    /// Waits for the segments being compressed, and packs the rest too where it is worth a segment.
+    /// Waits for the segments being compressed. Packs the rest too if it is worth a segment.
     pub(crate) fn finish(mut self, db: &Connection) -> Result<(), StoreError> {
         let Bodies { ends, data, .. } = &self.bodies;
         if self.is_large || data.len() >= REST || ends.len() >= REST_LINES {
-            // One more segment is sooner made here than by a thread that would have to begin.
+            // A single segment is compressed faster here than by starting a thread.
             self.is_large = true;
             self.write(db)?;
         }
@@ -509,9 +508,9 @@ struct Beside {
 }
 
 impl Beside {
-    /// Begins a thread, if the system lets us.
+    /// Starts the thread, if the system allows it.
     fn begin() -> Option<Self> {
-        // Waiting bodies are bounded by their bytes; this bound only must not hold up either side.
+        // WAITING limits the bodies; this bound only needs to be large enough to never block.
         let bound = WAITING / SEGMENT + 2;
         let (give, given) = sync_channel::<Arc<Bodies>>(bound);
         let (made, take) = sync_channel(bound);
@@ -519,7 +518,7 @@ impl Beside {
             let mut compressor = Compressor::new();
             for bodies in given {
                 let packed = compressor.compress(&bodies);
-                // The taker of the segment takes the room of its bodies too.
+                // Drop them first, so that the receiver of the segment can reuse their buffer.
                 drop(bodies);
                 if made.send(packed).is_err() {
                     break;
@@ -535,7 +534,7 @@ impl Beside {
         given.and_then(Result::ok).ok_or_else(|| failed(std::io::Error::other("packing ended")))
     }
 
-    /// Returns the next segment, if there is one or it is waited for.
+    /// Returns the next segment, if one is ready or `wait` is set.
     fn take(&self, wait: bool) -> Result<Option<Packed>, StoreError> {
         let next = if wait { self.take.recv().ok() } else { self.take.try_recv().ok() };
         next.transpose().map_err(failed)
@@ -550,14 +549,14 @@ impl Drop for Beside {
     }
 }
 
-/// Returns the number of the last line that is in a segment, 0 if there is none.
+/// Returns the number of the last line in a segment, or 0.
 pub(crate) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
     let mut last =
         db.prepare_cached("SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1")?;
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// Returns the number of the newest line, 0 of an empty store.
+/// Returns the number of the newest line, or 0 for an empty store.
 pub(crate) fn last_line(db: &Connection) -> Result<i64, StoreError> {
     let mut last = db.prepare_cached("SELECT key FROM fresh ORDER BY key DESC LIMIT 1")?;
     match last.query_row([], |row| row.get(0)).optional()? {

@@ -1,13 +1,13 @@
-//! What a connection knows by heart: the lines and the strings that it added, by their whole hashes.
+//! A cache of the lines and strings that a connection has added, by their full hashes.
 
 use std::collections::BTreeMap;
 
 use crate::store::sqlite::bytes::body::Place;
 
-/// How many lines, and how many strings, are remembered.
+/// How many lines, and how many strings, are cached.
 const MOST: usize = 1 << 20;
 
-/// A hash as numbers, which are compared faster than its bytes.
+/// A hash as integers, which compare faster than bytes.
 type Words = [u64; 4];
 
 fn words(hash: &[u8; 32]) -> Words {
@@ -18,17 +18,17 @@ fn words(hash: &[u8; 32]) -> Words {
     words
 }
 
-/// Lines and strings that were added.
+/// The lines and strings that were added.
 #[derive(Default)]
 pub(crate) struct Known {
     texts: BTreeMap<Words, Place>,
     lines: BTreeMap<Words, i64>,
-    /// Whether these are every line and every string of the store.
+    /// Whether these are all lines and strings of the store.
     is_all: bool,
 }
 
 impl Known {
-    /// Begins a transaction on a store with this last line: other programs may have added lines.
+    /// Begins a transaction, given the store's last line: other programs may have added lines.
     pub(crate) fn begin(&mut self, last: i64) {
         if last == 0 {
             *self = Self { is_all: true, ..Self::default() };
@@ -36,13 +36,13 @@ impl Known {
         self.is_all &= i64::try_from(self.lines.len()) == Ok(last);
     }
 
-    /// Forgets the lines, after a transaction that is no import.
+    /// Forgets the lines, after a transaction that is not an import.
     pub(crate) fn forget_lines(&mut self) {
         self.lines.clear();
         self.is_all = false;
     }
 
-    /// Returns whether the store has no line and no string but these.
+    /// Returns true if the store has no other lines and strings.
     pub(crate) fn is_all(&self) -> bool {
         self.is_all
     }
@@ -52,7 +52,7 @@ impl Known {
         self.lines.get(&words(hash)).copied()
     }
 
-    /// Returns where a string is.
+    /// Returns the place of a string.
     pub(crate) fn text(&self, hash: &[u8; 32]) -> Option<Place> {
         self.texts.get(&words(hash)).copied()
     }

@@ -1,11 +1,11 @@
-//! Redacting: other bytes take the place of lines, and nothing of what stood there stays in a row.
+//! Redacting: replaces the bytes of lines, and leaves nothing of the old bytes in any row.
 //!
 //! ```text
 //! covered   lines that get other bytes
-//! written   those, and lines whose bodies refer to one that is written: they are put together, and written down again
+//! written   these, and all lines whose bodies refer to a written one: they are decoded, and encoded again
 //! ```
 //!
-//! Invariant: no body refers to a body that was written again, but for those that were written with it.
+//! Invariant: no body refers to a body that was written again, except those written in the same step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +26,8 @@ use crate::{
 };
 
 impl Bytes {
-    /// Puts other bytes in place of the lines of entries, the same number, and of files that are kept whole. All that have
-    /// one of these bodies must be named.
+    /// Replaces the lines of entries, with bytes of the same length, and files that are stored whole. All entries and files that
+    /// share a body must be named.
     pub(crate) fn cover(
         &mut self,
         db: &Connection,
@@ -46,7 +46,7 @@ impl Bytes {
             bodies.insert(key, write(key, &bytes, &mut texts));
         }
         put(db, bodies)?;
-        // Where long strings stand, by what lines were found, and how many tokens they had.
+        // The places of long strings, the tags of lines, and their token counts.
         for (table, lines) in [
             ("text", list(written.iter())),
             ("tag", list(lines.keys())),
@@ -63,7 +63,7 @@ impl Bytes {
     }
 }
 
-/// Returns the lines that are to be covered, by their numbers, each with its new bytes.
+/// Returns the new bytes of the lines to cover, by line number.
 fn lines_of(db: &Connection, coverings: Coverings) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
     let refused = |why: &str| StoreError::Refused(why.to_owned());
     let (mut entries, mut files) = (BTreeMap::new(), BTreeMap::new());
@@ -98,7 +98,7 @@ fn lines_of(db: &Connection, coverings: Coverings) -> Result<BTreeMap<i64, Vec<u
     Ok(lines)
 }
 
-/// Returns lines, and those whose bodies refer to them, to these, and so on.
+/// Returns these lines and all lines that refer to them, directly or indirectly.
 fn with_referrers(
     db: &Connection,
     lines: &BTreeMap<i64, Vec<u8>>,
@@ -136,7 +136,7 @@ fn with_referrers(
     Ok(written)
 }
 
-/// Writes the body of a line, with the long strings left out that those before it have, and returns it with its length.
+/// Encodes a line without the long strings in `texts`, and returns its body with its length.
 fn write(key: i64, bytes: &[u8], texts: &mut BTreeMap<[u8; 32], Place>) -> (Vec<u8>, u64) {
     let found = line::split(bytes).next();
     let whole = found.filter(|found| found.bytes.len() == bytes.len());
@@ -161,7 +161,7 @@ fn write(key: i64, bytes: &[u8], texts: &mut BTreeMap<[u8; 32], Place>) -> (Vec<
     (body::write(&references, bytes, &cuts), bytes.len() as u64)
 }
 
-/// Puts bodies where those of their lines lie.
+/// Replaces bodies in `fresh` and in segments.
 fn put(db: &Connection, mut bodies: BTreeMap<i64, (Vec<u8>, u64)>) -> Result<(), StoreError> {
     let mut compressor = Compressor::new();
     let mut unpacker = None;
@@ -169,7 +169,7 @@ fn put(db: &Connection, mut bodies: BTreeMap<i64, (Vec<u8>, u64)>) -> Result<(),
         "SELECT {} FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
         Segment::COLUMNS
     ))?;
-    // What is kept whole may be packed to another length than before.
+    // A file stored whole may have another length once it is compressed again.
     let mut fresh = db.prepare("UPDATE fresh SET body = ?, size = ? WHERE key = ?")?;
     let mut delete = db.prepare("DELETE FROM segment WHERE key = ?")?;
     while let Some((key, (body, size))) = bodies.pop_first() {
@@ -197,7 +197,7 @@ fn put(db: &Connection, mut bodies: BTreeMap<i64, (Vec<u8>, u64)>) -> Result<(),
     Ok(())
 }
 
-/// Deletes words that persons gave: the one way in which rows of facts go, whose digests stay in the records.
+/// Deletes user texts: the only way in which rows of facts are deleted. Their digests stay in the records.
 pub(crate) fn take_out(db: &Connection, words: &[TakenOut]) -> Result<(), StoreError> {
     if words.is_empty() {
         return Ok(());
@@ -212,8 +212,8 @@ pub(crate) fn take_out(db: &Connection, words: &[TakenOut]) -> Result<(), StoreE
     })
 }
 
-/// Takes unfinished lines out of runs: with deleting words, the one way in which rows of facts change. The digest of
-/// those that stand there now is a fact of its own.
+/// Removes unfinished lines from runs: besides deleting user texts, the only way in which rows of facts change. A new fact has
+/// the digest of the changed runs.
 pub(crate) fn cover_runs(db: &Connection, coverings: &[RunsCovering]) -> Result<(), StoreError> {
     if coverings.is_empty() {
         return Ok(());
@@ -235,7 +235,7 @@ pub(crate) fn cover_runs(db: &Connection, coverings: &[RunsCovering]) -> Result<
     })
 }
 
-/// Does what a trigger forbids, and puts the trigger back.
+/// Does what a trigger forbids, and restores the trigger.
 fn unguarded(
     db: &Connection,
     guard: &str,
@@ -248,10 +248,10 @@ fn unguarded(
     Ok(db.execute_batch(&made.unwrap_or_default())?)
 }
 
-/// The lines of a list that a statement is given.
+/// The list of lines in a statement's parameter.
 const LISTED: &str = "(SELECT value FROM json_each(?))";
 
-/// Returns the numbers of lines as such a list.
+/// Encodes line numbers as such a list.
 fn list<'l>(lines: impl Iterator<Item = &'l i64>) -> String {
     format!("{:?}", lines.collect::<Vec<_>>())
 }

@@ -1,6 +1,6 @@
-//! Opened segments: the last ones that were looked at stay unpacked, for a line is near to those read before it.
+//! A cache of unpacked segments: the next line is usually close to the ones read before.
 //!
-//! Invariant: a segment that is handed out for a line holds it, though what is behind it may not be unpacked.
+//! Invariant: no segment is returned for a line without that line, though what comes after it may not be unpacked.
 
 use std::{ops::Range, sync::Arc};
 
@@ -9,44 +9,44 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 use crate::store::sqlite::bytes::pack::{SEGMENT, Segment, Unpacker};
 
-/// How many bytes of opened segments are kept in memory.
+/// How many bytes of unpacked segments are cached.
 const OPEN: usize = 12 << 20;
-/// The same for a connection that writes, which reads again what it changes: all of most sessions.
+/// The same for a connection that writes: it reads again what it changes, which is all of most sessions.
 const OPEN_TO_WRITE: usize = 2 * OPEN;
-/// How many bytes of those that were opened in part: who reads a line here and there comes back only to those with the texts
-/// that many lines share.
+/// How many bytes of partially unpacked segments are cached: scattered reads return only to segments with strings that many lines
+/// share.
 const OPEN_IN_PART: usize = 4 << 20;
 
-/// The segments in memory, the one looked at last first.
+/// The cached segments, most recently used first.
 #[derive(Default)]
 pub(crate) struct Opened {
     segments: Vec<Arc<Segment>>,
     unpacker: Unpacker,
-    /// The room of one that was left: to ask the system for room again and again takes nearly as long as to unpack.
+    /// The buffer of a dropped segment: allocating one each time takes nearly as long as unpacking.
     spare: Vec<u8>,
     keeps_more: bool,
-    /// The lines that are about to be read, in order: of a segment that is opened for one of them the rest stays packed.
+    /// The lines that will be read next, in order. A segment opened for one of them is unpacked only up to the last of them.
     expected: Vec<i64>,
 }
 
 impl Opened {
-    /// Keeps more in memory, for a connection that writes.
+    /// Caches more, for a connection that writes.
     pub(crate) fn keep_more(&mut self) {
         self.keeps_more = true;
     }
 
-    /// Leaves all segments.
+    /// Drops all segments.
     pub(crate) fn close_all(&mut self) {
         self.segments.clear();
     }
 
-    /// Says which lines are about to be read; none, if that is not known.
+    /// Sets the lines that will be read next; empty if unknown.
     pub(crate) fn expect(&mut self, mut lines: Vec<i64>) {
         lines.sort_unstable();
         self.expected = lines;
     }
 
-    /// Returns the segment in which a line is that is in one.
+    /// Returns the segment that contains a packed line, completely unpacked.
     pub(crate) fn whole(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         match self.at_hand(line).filter(|segment| segment.is_whole()) {
             Some(segment) => Ok(segment),
@@ -54,11 +54,11 @@ impl Opened {
         }
     }
 
-    /// Returns the same, of which no more may be unpacked than the lines that are expected to be read.
+    /// Like [`Self::whole`], but possibly unpacked only up to the last expected line.
     pub(crate) fn part(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         match self.at_hand(line) {
             Some(segment) if segment.holds(line) => return Ok(segment),
-            // More of it is wanted than was expected, and more yet may be.
+            // More is needed than was expected, so unpack all of it.
             Some(_) => return self.open(db, line, |_| None),
             None => {}
         }
@@ -73,7 +73,7 @@ impl Opened {
         segment
     }
 
-    /// Returns a segment with a line that was opened before.
+    /// Returns the cached segment that contains a line.
     fn at_hand(&mut self, line: i64) -> Option<Arc<Segment>> {
         let holds = |segment: &Arc<Segment>| (segment.first..segment.end()).contains(&line);
         let at = self.segments.iter().position(holds)?;
@@ -84,7 +84,7 @@ impl Opened {
         self.segments.first().cloned()
     }
 
-    /// Opens the segment in which a line is, as far as is wanted.
+    /// Unpacks the segment that contains a line, as far as `wanted` says.
     fn open(
         &mut self,
         db: &Connection,
@@ -100,14 +100,14 @@ impl Opened {
         let row = rows.next()?.ok_or_else(none)?;
         let spare = std::mem::take(&mut self.spare);
         let segment = Arc::new(Segment::read_up_to(row, &mut self.unpacker, spare, wanted)?);
-        // What was opened of it before is in this one.
+        // The new one includes what was unpacked of it before.
         self.segments.retain(|opened| opened.first != segment.first);
         self.segments.insert(0, Arc::clone(&segment));
         self.leave_some();
         Ok(segment)
     }
 
-    /// Leaves the segments for which there is no room, those that were looked at long ago first.
+    /// Drops the least recently used segments that exceed the limits.
     fn leave_some(&mut self) {
         let newest = self.segments.first().map_or(0, |newest| newest.data.len());
         let mut room = newest.max(if self.keeps_more { OPEN_TO_WRITE } else { OPEN });

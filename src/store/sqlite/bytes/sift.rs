@@ -1,5 +1,5 @@
-//! Sifting: which lines may hold something, told from their bodies: a segment is searched once and as a whole, however
-//! many sessions have lines in it, and a line is put together only where that does not tell.
+//! Sifting: decides from bodies which lines may match. A segment is searched once and as a whole, however many sessions have
+//! lines in it, and a line is decoded only if that does not decide.
 
 use std::ops::Range;
 
@@ -18,12 +18,11 @@ use crate::{
     store::{SessionKey, Sieve, StoreError, sieve::Verdict},
 };
 
-/// How many entries are sifted before those that were let through are read.
+/// How many entries are sifted before the passing lines are read.
 const TOGETHER: usize = 1024;
 
 impl Bytes {
-    /// Hands over the lines that a sieve lets through, and in their place the error of each that is damaged. One that was lost
-    /// has nothing that may be looked for.
+    /// Passes on the lines that pass a sieve, and the errors of damaged ones. A lost line never passes.
     pub(crate) fn sift(
         &self,
         db: &Connection,
@@ -43,7 +42,7 @@ impl Bytes {
                 (seen, from) = (seen + 1, row.get::<_, i64>(0)? + 1);
                 match self.passes(db, sieve, row.get(1)?) {
                     Ok(false) => {}
-                    // What is damaged is read again with what tells about it.
+                    // A damaged line is read again to get its error.
                     Ok(true) | Err(StoreError::Corrupt { .. }) => passed.push(row.get(0)?),
                     Err(error) => return Err(error),
                 }
@@ -55,7 +54,7 @@ impl Bytes {
         }
     }
 
-    /// Returns whether a sieve lets a line through.
+    /// Returns true if a line passes a sieve.
     fn passes(&self, db: &Connection, sieve: &Sieve, line: i64) -> Result<bool, StoreError> {
         if line == LOST {
             return Ok(false);
@@ -74,7 +73,7 @@ impl Bytes {
         }
     }
 
-    /// Judges a line, and with it all that lie in its segment.
+    /// Judges a line, together with all lines in its segment.
     fn verdict(&self, db: &Connection, sieve: &Sieve, line: i64) -> Result<Verdict, StoreError> {
         if line == LOST {
             return Ok(Verdict::Held);
@@ -103,7 +102,7 @@ fn judge_all(segment: &Segment, sieve: &Sieve) -> Vec<Verdict> {
     judged.map(|(body, passes)| judge(segment.data.get(body).unwrap_or_default(), passes)).collect()
 }
 
-/// Judges a line by its body, given whether that was let through.
+/// Judges a line by its body, given whether the body itself passes.
 fn judge(body: &[u8], passes: bool) -> Verdict {
     let Some(parts) = Parts::read(body).filter(|_| !passes) else { return Verdict::Held };
     let mut at = 0;
@@ -111,7 +110,7 @@ fn judge(body: &[u8], passes: bool) -> Verdict {
     for (gap, place) in &parts.references {
         at += gap;
         let around = at.checked_sub(1).and_then(|from| parts.literal.get(from..=at));
-        // Only between quotation marks nothing can lie partly here and partly there.
+        // Only if a reference fills a whole string can no match cross its edges.
         if around != Some(b"\"\"") {
             return Verdict::Apart;
         }

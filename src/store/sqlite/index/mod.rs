@@ -1,4 +1,4 @@
-//! The index of words, a file of its own next to the store.
+//! The word index, a separate file next to the store.
 
 pub(crate) mod seal;
 pub(crate) mod words;

@@ -1,16 +1,16 @@
-//! The seal of an index of words: how long its file was and when it was written last, kept in a file beside it. What is not as it
-//! was sealed was damaged or written by another hand, and is not asked.
+//! The seal of a word index: a file next to it with the length and time of its last write. An index that does not match its seal
+//! was damaged or written by another program, and is not used.
 //!
 //! ```text
 //! search.db        length and time of the last write   ─┐
-//! search.seal      length and time                     ─┴─ the same: the index is as its writer left it
-//! search.db-wal    what was added since; SQLite vouches for each of its pages
+//! search.seal      length and time                     ─┴─ equal: the index is as its writer left it
+//! search.db-wal    what was added since; SQLite verifies each of its pages
 //! ```
 //!
-//! To read all of an index at each search, so as to know that no bit of it changed, takes longer than the search. A disk that
-//! tells other bytes than were written is not noticed by this.
+//! Reading the whole index in each search to detect every changed bit would take longer than the search. So a disk that returns
+//! wrong bytes is not detected.
 //!
-//! Invariant: an index file that something else than [`renew`] wrote to does not fit its seal, whenever a program is killed.
+//! Invariant: an index file never matches its seal if anything but [`renew`] wrote to it, even after a crash.
 
 use std::{
     fs::{Metadata, TryLockError},
@@ -27,25 +27,25 @@ use crate::{
     store::StoreError,
 };
 
-/// How often a reader looks again while a writer is about to seal, and how long it waits before.
+/// How often a reader looks again while a writer is sealing, and how long it waits each time.
 const PATIENCE: u32 = 20;
 const A_WHILE: Duration = Duration::from_millis(10);
 
-/// What is sealed: the length, and the time in seconds and nanoseconds.
+/// The sealed values: length, seconds and nanoseconds.
 type Seal = [u8; 24];
 
-/// Returns where the seal of an index is.
+/// Returns the path of an index's seal.
 pub(crate) fn path(index: &Path) -> PathBuf {
     index.with_file_name(SEAL)
 }
 
-/// Returns whether an index is as it was sealed.
+/// Returns true if an index matches its seal.
 pub(crate) fn holds(index: &Path) -> io::Result<bool> {
     for _ in 0..PATIENCE {
         if fits(index)? {
             return Ok(true);
         }
-        // What a program writes now is not sealed yet.
+        // A program may be writing right now and not have sealed yet.
         let seal = disk::open(&path(index), Links::Refuse)?;
         match seal.try_lock_shared() {
             Ok(()) => return fits(index),
@@ -56,7 +56,7 @@ pub(crate) fn holds(index: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes to an index, and seals it as it is then; returns whether it did, which it does not while another program does.
+/// Writes to an index and seals it. Returns false, without writing, while another program does so.
 pub(crate) fn renew(
     index: &Path,
     write: impl FnOnce() -> Result<(), StoreError>,

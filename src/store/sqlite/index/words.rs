@@ -1,22 +1,23 @@
-//! The index of words: in which entries each word is, and how much it tells of them. It is a file of its own next to the store,
-//! derived from it: whoever deletes it, or damages it, makes searches slower and nothing else.
+//! The word index: the entries that contain each word, and its weight in them. It is a separate file next to the store, derived
+//! from it: deleting or damaging it makes searches slower and does nothing else.
 //!
 //! ```text
-//! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out: of the
-//!           sessions up to one, while the others are taken in, which are as an earlier operation left them
-//! reach     up to which entry of a session the index is, after which operation that was so, and how long its live file was then
-//! piece     entries of a session that lie together; each entry is a document, which is known by its number
-//! segment   the words of some documents, all of which come behind those of the segments before it
-//! block     of a segment: words that follow each other, sorted, and for each of them its list: the documents that have it
+//! store     the id of the store, and the operation up to which everything is indexed, except what the settings exclude;
+//!           during an update, the last session that is up to date, and the earlier operation up to which the others are
+//! reach     the first entry of a session that is not indexed, the newest operation at that time, and the length of its live file
+//! piece     consecutive entries of a session; each entry is a document with a number
+//! segment   the words of some documents, with higher document numbers than in all earlier segments
+//! block     part of a segment: consecutive words in order, each with its list of documents
 //! ```
 //!
-//! A list is a row of varints: how far a document is behind the one before it, and in the lowest bits the weight of the word in it.
-//! A segment takes in those before it until one is at least twice as long, so that there are few; a long one stays as it is.
+//! A list is a sequence of varints: the distance of a document from the one before it, with the weight of the word in the lowest
+//! bits. A new segment absorbs the ones before it until one is at least twice as long, so there are few. A long segment stays as
+//! it is.
 //!
-//! An index that was written to by another hand is no index: `seal.rs` tells. Only a commit writes to the file itself, and seals
-//! it; whoever closes an index leaves what is in the log there.
+//! An index that another program wrote to is not used; see `seal.rs`. Only a commit writes to the file itself, and seals it;
+//! closing an index leaves the contents of the WAL there.
 //!
-//! Invariant: the words of an entry are there before it counts as reached.
+//! Invariant: no entry counts as indexed before its words are in the index.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,20 +45,20 @@ use crate::{
     store::{Cursor, SessionKey, Store, StoreError},
 };
 
-/// The version of the index, kept as `user_version`; one of another version is made again.
+/// The version of the index, stored as `user_version`. An index of another version is built again.
 const VERSION: i64 = 7;
-/// Marks a file as an index of words: "uTXW".
+/// The application id of a word index: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
-/// How many bits of a document's step in a list are the weight.
+/// How many low bits of a list's varints are the weight.
 const WEIGHT_BITS: u32 = 4;
-/// How many bytes of words, and of lists, a block has about.
+/// About how many bytes of words, and of lists, a block has.
 const WORDS_OF_BLOCK: usize = 8 << 10;
 const LISTS_OF_BLOCK: usize = 64 << 10;
-/// How many bytes are added before they become a segment.
+/// How many bytes are gathered before they become a segment.
 const HELD: usize = 16 << 20;
-/// How many bytes a segment has that takes in no others any more, and is taken in by none.
+/// A segment with at least this many bytes is never merged.
 const LONG: usize = 8 << 20;
-/// How long is waited for another program that has the index for itself.
+/// How long to wait for another program that has locked the index.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 const SCHEMA: &str = "
@@ -89,16 +90,16 @@ const SCHEMA: &str = "
   ) STRICT;
   CREATE INDEX block_first ON block (segment, first);";
 
-/// The number of a document: an entry that is in an index.
+/// The number of a document: an entry in the index.
 pub type Document = u64;
 
-/// How much a word tells of a document, from 1 to [`WEIGHTS`].
+/// The weight of a word in a document, from 1 to [`WEIGHTS`].
 pub type Weight = u8;
 
-/// The greatest weight.
+/// The maximum weight.
 pub const WEIGHTS: Weight = (1 << WEIGHT_BITS) - 1;
 
-/// Entries of a session that are documents one behind the other.
+/// Consecutive entries of a session with consecutive document numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The document of its first entry.
@@ -110,26 +111,26 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Returns whether a document is of it.
+    /// Returns true if it contains a document.
     pub fn has(&self, document: Document) -> bool {
         let count = self.entries.end.since(self.entries.start);
         (self.first..self.first + count).contains(&document)
     }
 }
 
-/// How far an index has come in a store.
+/// How much of a store an index covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Up to which of its operations.
+    /// The operations that it covers.
     pub cursor: Cursor,
-    /// What the settings kept out.
+    /// A digest of the settings' exclusions.
     pub kept_out: Vec<u8>,
-    /// If only of some sessions: the last of them, and up to which operation all is there of those behind it, if that is known.
+    /// If it covers only some sessions so far: the last of them, and the operation up to which the others are covered, if known.
     pub part: Option<(SessionKey, Option<Cursor>)>,
 }
 
 impl Settled {
-    /// Returns the sessions of which something may be missing, and up to which operation that is known.
+    /// Returns the sessions that may have something missing, and the operation up to which that is known.
     pub fn missing(&self, store: &dyn Store) -> Result<(BTreeSet<SessionKey>, Cursor), StoreError> {
         let (changed, cursor) = store.since(Some(&self.cursor))?;
         let mut missing: BTreeSet<SessionKey> = changed.into_iter().collect();
@@ -141,34 +142,34 @@ impl Settled {
     }
 }
 
-/// How far an index has come in a session.
+/// How much of a session an index covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// The first entry that is not in it.
     pub next: EntryNumber,
     /// The newest operation at that time, and its hash.
     pub operation: (OperationNumber, OperationId),
-    /// What told then of its live file.
+    /// What was known of its live file at that time.
     pub mark: Mark,
 }
 
-/// What tells, as long as a session takes in no operation, whether its live file goes beyond it.
+/// How to tell whether the live file has more than a session without new operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It has none.
+    /// There is no live file.
     Nothing,
-    /// If it has another length.
+    /// It has more if its length differs.
     File {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// How long it was.
+        /// Its length.
         length: u64,
     },
-    /// Only the session's state tells.
+    /// Only the session's state can tell.
     Unknown,
 }
 
-/// An index of words.
+/// A word index.
 pub struct WordIndex {
     db: Connection,
     path: PathBuf,
@@ -178,13 +179,13 @@ pub struct WordIndex {
 /// What was added since the last segment was made.
 #[derive(Default)]
 struct Fresh {
-    /// The number behind that of the last document.
+    /// The number after the last document.
     documents: Document,
     lists: Lookup<String, List>,
     size: usize,
 }
 
-/// The documents that have a word.
+/// The documents with a word.
 #[derive(Default)]
 struct List {
     bytes: Vec<u8>,
@@ -199,7 +200,7 @@ impl List {
     }
 }
 
-/// Hands over the documents of a list.
+/// Passes on the documents of a list.
 fn read_list(mut list: &[u8], each: &mut dyn FnMut(Document, Weight)) {
     let mut document = 0;
     while let Some(step) = take_varint(&mut list) {
@@ -209,12 +210,12 @@ fn read_list(mut list: &[u8], each: &mut dyn FnMut(Document, Weight)) {
 }
 
 impl WordIndex {
-    /// Returns where the index of a store is, by the store's folder.
+    /// Returns the path of a store's index, given the store's folder.
     pub fn path(root: &Path) -> PathBuf {
         root.join(WORDS)
     }
 
-    /// Opens the index of a store, if it is there, of this version, and as it was left.
+    /// Opens the index of a store, if it exists, has this version, and matches its seal.
     pub fn open(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
         if seal::holds(&path).unwrap_or(false) { Self::of(path, store) } else { Ok(None) }
@@ -231,7 +232,8 @@ impl WordIndex {
         Ok((StoreId::new(id) == store).then_some(index))
     }
 
-    /// Makes the index of a store in place of whatever is there; nothing, while another program makes it or writes to it.
+    /// Creates the index of a store, replacing any existing one. Returns nothing while another program creates it or writes to
+    /// it.
     pub fn make(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
         let is_made = seal::renew(&path, || {
@@ -256,20 +258,20 @@ impl WordIndex {
         remove(&files(&path))
     }
 
-    /// Holds what it has now: what other programs add from then on is not seen.
+    /// Takes a snapshot: what other programs add from now on is not visible.
     pub fn hold(&self) -> Result<(), StoreError> {
-        // A transaction begins to see with the first thing that it reads.
+        // A transaction's snapshot begins with its first read.
         self.db.execute_batch("BEGIN; SELECT id FROM store")?;
         Ok(())
     }
 
-    /// Returns how far the index has come in each session.
+    /// Returns the reach in each session.
     pub fn reaches(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
         let mut find = self.db.prepare_cached(REACHES)?;
         Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
     }
 
-    /// Returns how far it has come in these.
+    /// Returns the reaches in these sessions.
     pub fn reaches_of(
         &self,
         sessions: &BTreeSet<SessionKey>,
@@ -282,20 +284,20 @@ impl WordIndex {
         Ok(found)
     }
 
-    /// Returns how far it has come in those that may have grown without an operation.
+    /// Returns the reaches in sessions that may have grown without an operation.
     pub fn reaches_of_live(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
         let live = format!("{REACHES} WHERE length IS NULL OR path IS NOT NULL");
         let mut find = self.db.prepare_cached(&live)?;
         Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the number behind that of the last document.
+    /// Returns the number after the last document.
     pub fn documents(&self) -> Result<Document, StoreError> {
         let sql = "SELECT first + count FROM piece ORDER BY first DESC LIMIT 1";
         Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
-    /// Returns the piece of a document.
+    /// Returns the piece that contains a document.
     pub fn piece(&self, document: Document) -> Result<Piece, StoreError> {
         let sql = "SELECT first, session, entry, count FROM piece WHERE first <= ? ORDER BY first DESC LIMIT 1";
         let piece = self.db.prepare_cached(sql)?.query_row([document], |row| {
@@ -306,9 +308,8 @@ impl WordIndex {
         piece.map_err(StoreError::from)
     }
 
-    /// Hands over the documents that have certain words, block by block: of the words of a block, each between line ends, those
-    /// are chosen by `chosen`, which is given all and says which by their places. Only blocks are looked at that have words from
-    /// one to another.
+    /// Passes on the documents with certain words, block by block. `chosen` gets all words of a block, each between line ends,
+    /// and returns the indexes of those it selects. Only blocks with words in the range `words` are read.
     pub fn find(
         &self,
         words: &RangeInclusive<&str>,
@@ -347,7 +348,7 @@ impl WordIndex {
         Ok(())
     }
 
-    /// Begins to add, unless another program adds.
+    /// Begins to add, unless another program is adding.
     pub fn begin(&mut self) -> Result<bool, StoreError> {
         match self.db.execute_batch("BEGIN IMMEDIATE") {
             Ok(()) => {}
@@ -360,7 +361,7 @@ impl WordIndex {
         Ok(true)
     }
 
-    /// Adds entries of a session, with the words of those that have any, and the weight of each word.
+    /// Adds entries of a session, with their words and the weight of each word.
     pub fn add(
         &mut self,
         session: SessionKey,
@@ -396,7 +397,7 @@ impl WordIndex {
         if *size < HELD { Ok(()) } else { self.flush() }
     }
 
-    /// Makes a segment of what was added, and of the segments before it that are not much longer.
+    /// Makes a segment of what was added, merged with the last segments that are not much longer.
     fn flush(&mut self) -> Result<(), StoreError> {
         let fresh = Fresh { documents: self.fresh.documents, ..Fresh::default() };
         let Fresh { mut lists, mut size, .. } = std::mem::replace(&mut self.fresh, fresh);
@@ -456,7 +457,7 @@ impl WordIndex {
         Ok(())
     }
 
-    /// Says how far it has come in a session.
+    /// Sets the reach in a session.
     pub fn reach(&mut self, session: SessionKey, reach: &Reach) -> Result<(), StoreError> {
         let (operation, hash) = reach.operation;
         let (length, path) = match &reach.mark {
@@ -470,7 +471,7 @@ impl WordIndex {
         Ok(())
     }
 
-    /// Returns how far it has come in the store, if that is known.
+    /// Returns how much of the store is covered, if known.
     pub fn settled(&self) -> Result<Option<Settled>, StoreError> {
         let sql = "SELECT cursor, kept_out, upto, earlier FROM store";
         let settled = self.db.query_row(sql, [], |row| {
@@ -484,7 +485,7 @@ impl WordIndex {
         Ok(settled)
     }
 
-    /// Says so.
+    /// Sets how much of the store is covered.
     pub fn settle(&self, settled: &Settled) -> Result<(), StoreError> {
         let Settled { cursor, kept_out, part } = settled;
         let last = part.as_ref().map(|(last, _)| last.0);
@@ -495,11 +496,11 @@ impl WordIndex {
         Ok(())
     }
 
-    /// Keeps what was added.
+    /// Commits what was added.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         self.flush()?;
         self.db.execute_batch("COMMIT")?;
-        // What stays in the log while another program seals is taken along by the next commit.
+        // If another program is sealing, the WAL stays, and the next commit moves it too.
         seal::renew(&self.path, || empty_log(&self.db))?;
         Ok(())
     }
@@ -521,16 +522,16 @@ impl<'b> Iterator for Lists<'b> {
 
 impl Drop for WordIndex {
     fn drop(&mut self) {
-        // SQLite would write what is in the log to the file itself, which is not sealed then.
+        // SQLite would move the WAL into the file, which would then no longer match its seal.
         let log = fs::symlink_metadata(beside(&self.path, "-wal"));
         let is_left = log.is_ok_and(|log| log.len() > 0);
         let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, is_left);
     }
 }
 
-/// Writes what is in an index's log to its file, as far as no reader needs it as it is.
+/// Moves an index's WAL into its file, as far as no reader needs it.
 fn empty_log(db: &Connection) -> Result<(), StoreError> {
-    // A search may read for long: the next commit takes along what is left.
+    // A search may read for long: the next commit moves the rest.
     db.busy_timeout(Duration::ZERO)?;
     let emptied = query::empty_wal(db, Emptied::Truncated);
     db.busy_timeout(PATIENCE)?;
@@ -545,7 +546,7 @@ fn files(index: &Path) -> [PathBuf; 3] {
     [index.to_owned(), beside(index, "-wal"), beside(index, "-shm")]
 }
 
-/// Deletes those of some files that are there.
+/// Deletes these files if they exist.
 fn remove(files: &[PathBuf]) -> Result<(), StoreError> {
     for path in files {
         match fs::remove_file(path) {
@@ -577,7 +578,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(PATIENCE)?;
-    // What is not written to the disk yet can be made again. Only what seals the file writes to it.
+    // What is not on disk yet can be built again. Only sealing writes to the file itself.
     db.execute_batch(
         "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
          PRAGMA wal_autocheckpoint = 0; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",

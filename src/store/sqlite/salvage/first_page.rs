@@ -1,6 +1,6 @@
-//! The first pages say where all tables are, and how long the database is. If that is wrong, a copy of the database is read
-//! without the length, or with the list of a fresh store: all stores of a version have their tables in the same places, until
-//! they are written again in order. What is read through it is checked by its hashes like everything else.
+//! The first pages list all tables, and say how long the database is. If they are wrong, a copy of the database is read without
+//! the length, or with the list of a fresh store: all stores of a version have their tables on the same pages until they are
+//! vacuumed. Everything read this way is verified by its hashes as usual.
 
 use std::{collections::VecDeque, fs, io, io::ErrorKind, os::unix::fs::FileExt, path::Path};
 
@@ -14,13 +14,13 @@ use crate::{
     },
 };
 
-/// How long a page is.
+/// The length of a page.
 const PAGE: usize = 4096;
-/// How long the header of a database is, which is followed by the first page of the list of tables.
+/// The length of the database header, which is followed by the root page of the schema table.
 const HEADER: usize = 100;
 
-/// Opens a damaged store to read it. If its list of tables cannot be read, a copy next to the fresh store is opened instead, and
-/// if that cannot be read either, a store without content.
+/// Opens a damaged store for reading. If its schema cannot be read, opens a corrected copy next to the fresh store instead, and
+/// if that fails too, an empty store.
 pub(super) fn open(damaged: &Path, fresh: &Path) -> Result<Connection, StoreError> {
     match look(damaged) {
         Err(StoreError::Corrupt { .. } | StoreError::Database(_)) => {}
@@ -38,11 +38,11 @@ pub(super) fn open(damaged: &Path, fresh: &Path) -> Result<Connection, StoreErro
     Ok(db)
 }
 
-/// Opens a database in which the names of sessions can be looked up.
+/// Opens a database and checks that its tables are listed.
 fn look(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    // A damaged table is read around its damage; one that is not listed is not there at all.
+    // A damaged table is read around its damage; one that is not listed cannot be read at all.
     for table in ["session", "operation", "journal", "entry", "segment", "fresh"] {
         db.prepare(&format!("SELECT * FROM {table}"))?;
     }
@@ -50,7 +50,7 @@ fn look(path: &Path) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// Copies a database and its log, without what its first page says of its length, or with the list of tables of a fresh one.
+/// Copies a database and its WAL, without the length in its first page, or with the schema of a fresh store.
 fn copy_with(damaged: &Path, copy: &Path, template: &Path) -> io::Result<()> {
     for end in ["", "-wal", "-shm"] {
         let to = beside(copy, end);
@@ -69,12 +69,12 @@ fn copy_with(damaged: &Path, copy: &Path, template: &Path) -> io::Result<()> {
         let at = (u64::from(number) - 1) * PAGE as u64;
         let mut page = [0; PAGE];
         match template.read_exact_at(&mut page, at) {
-            // Cut short here.
+            // The file ends here.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
             read => read?,
         }
         if number == 1 {
-            // No pages are free, and the length is not known: without a valid one, SQLite asks the file.
+            // No free pages, and no valid length: SQLite then uses the length of the file.
             for (at, byte) in [(28, 0), (32, 0), (36, 0), (92, 0xff)] {
                 page.get_mut(at..at + 4).unwrap_or_default().fill(byte);
             }
@@ -85,7 +85,7 @@ fn copy_with(damaged: &Path, copy: &Path, template: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the numbers of the pages below the first one, if it leads to any.
+/// Returns the numbers of the pages below the first one, if it is an interior page.
 fn children(page: &[u8]) -> Vec<u32> {
     let number = |at: usize, length: usize| {
         let bytes = page.get(at..at + length).unwrap_or_default();

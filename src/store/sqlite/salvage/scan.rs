@@ -1,4 +1,4 @@
-//! Scanning a damaged table: its rows by their keys, around the pages that cannot be read.
+//! Scanning a damaged table: reads its rows by key, skipping unreadable pages.
 //!
 //! ```text
 //! keys  1 .......... 57 | unreadable | 113 .......... 200
@@ -7,8 +7,8 @@
 //!       a page fails      the rest     a page fails
 //! ```
 //!
-//! Invariant: a row is handed over at least once if a page that holds it can be reached and read, and not too much around it
-//! is damaged: all damaged tables together cost no more than [`ALL`] queries, and a few for each.
+//! Invariant: no row is missed whose page can be reached and read, unless too much around it is damaged: all damaged tables
+//! together cost at most [`ALL`] queries, and a few more each.
 
 use std::{cell::Cell, collections::VecDeque, ops::Range};
 
@@ -16,16 +16,16 @@ use rusqlite::{Connection, Row, params};
 
 use crate::store::StoreError;
 
-/// How many queries one damaged table of a session may cost, at the most and at the least.
+/// The minimum and the maximum number of queries for one damaged table of a session.
 const PROBES: Range<u32> = 64..4096;
-/// How many queries all of them may cost, but for the least that each has.
+/// The maximum number of queries for all of them, apart from the minimum for each.
 const ALL: u32 = 1 << 16;
-/// Which part of those that are left one may use.
+/// One table may use this fraction of the remaining queries.
 const SHARE: u32 = 16;
-/// How many rows the first stretch has where nothing says how many there are.
+/// How many rows the first range has if nothing says how many there are.
 const FIRST: i64 = 64;
 
-/// The queries that are left for all damaged tables together.
+/// The queries that remain for all damaged tables.
 pub(super) struct Probes(Cell<u32>);
 
 impl Default for Probes {
@@ -48,24 +48,24 @@ impl Probes {
 enum Walked {
     /// To the end.
     All,
-    /// To a page that cannot be read, behind the row with this number, if there was one.
+    /// To an unreadable page, after the row with this number, if there was one.
     Until(Option<i64>),
 }
 
-/// A table, and how its rows are found by a number.
+/// A table, and how its rows are found by number.
 pub(super) struct Table<'a> {
-    /// The columns that are read, in a list.
+    /// The list of columns to read.
     pub(super) columns: &'a str,
     /// The table's name.
     pub(super) name: &'a str,
     /// The column with the number.
     pub(super) key: &'a str,
-    /// The rest of the condition, such as `session = ?3`, and the value that is bound to it.
+    /// The rest of the condition, such as `session = ?3`, with its bound value.
     pub(super) within: Option<(&'a str, i64)>,
 }
 
 impl Table<'_> {
-    /// Hands over all rows that can be read, each at least once, and returns whether all could be.
+    /// Passes on all readable rows, each at least once. Returns true if all could be read.
     pub(super) fn scan(
         &self,
         db: &Connection,
@@ -75,7 +75,7 @@ impl Table<'_> {
         let mut is_whole = true;
         let mut left = probes.share();
         let mut bound = None;
-        // The longest stretches come first: that finds the most with few queries.
+        // The longest ranges come first, because they yield the most rows for few queries.
         let mut stretches = VecDeque::new();
         stretches.push_back(0..i64::MAX);
         while let Some(keys) = stretches.pop_front().filter(|_| left > 0) {
@@ -84,7 +84,7 @@ impl Table<'_> {
             let Walked::Until(low) = self.walk(db, &keys, "ASC", each)? else { continue };
             is_whole = false;
             let start = low.map_or(keys.start, |low| low.saturating_add(1));
-            // The row at which a page ended may have neighbours with the same number.
+            // Rows with the same number may be on both sides of a page's end.
             let down = start.saturating_sub(1)..keys.end;
             let Walked::Until(high) = self.walk(db, &down, "DESC", each)? else { continue };
             if let Some(high) = high {
@@ -94,7 +94,7 @@ impl Table<'_> {
                     stretches.extend([middle..end, start..middle]);
                 }
             } else if keys.end == i64::MAX {
-                // Numbers are given one after the other: most are small.
+                // Numbers are assigned in sequence, so most are small.
                 let end = *bound.get_or_insert_with(|| self.bound(db, start));
                 let (mut start, mut length) = (start, FIRST);
                 while start < end {
@@ -112,7 +112,7 @@ impl Table<'_> {
         Ok(is_whole)
     }
 
-    /// Returns where to stop where no row at the end can be read.
+    /// Returns where to stop if no row at the end can be read.
     fn bound(&self, db: &Connection, start: i64) -> i64 {
         let sql = format!("SELECT max({}) FROM {}", self.key, self.name);
         let last: Option<i64> = db.query_row(&sql, [], |row| row.get(0)).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Table<'_> {
             let mut rows = query.query(params![keys.start, keys.end, bound])?;
             while let Some(row) = rows.next()? {
                 match each(row) {
-                    // A value that is not of its column's kind costs its row alone.
+                    // A value of the wrong type costs only its row.
                     Ok(()) | Err(StoreError::Corrupt { .. } | StoreError::Refused(_)) => {}
                     Err(error) => return Err(error),
                 }
