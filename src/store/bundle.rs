@@ -92,7 +92,6 @@ pub fn is_bundle(beginning: &[u8]) -> bool {
     beginning.starts_with(MAGIC)
 }
 
-/// Returns the hash of a frame.
 fn hash_after(before: [u8; 32], kind: u8, payload: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new().update(&before).update(&[kind]).update(payload).finalize().as_bytes()
 }

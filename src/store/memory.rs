@@ -73,7 +73,6 @@ impl MemoryStore {
         self.held.borrow()
     }
 
-    /// Returns an unused session key.
     fn next_key(&self) -> Result<SessionKey, StoreError> {
         let newest = self.look(|laid| laid.names())?.pop();
         Ok(SessionKey(newest.map_or(0, |(key, _)| key.0 + 1)))

@@ -480,7 +480,7 @@ impl Store for SqliteStore {
     }
 
     fn reader(&self) -> Option<Box<dyn Store>> {
-        // Only this connection sees its uncommitted rows. Checking for long lines visits every segment.
+        // Only this connection sees its uncommitted rows. A further reader relies on the check for long lines made for the first.
         let may_be = self.is_one_of_several
             || !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
         let opened = may_be.then(|| open::to_read_on(&self.path).ok()).flatten()?;

@@ -372,7 +372,7 @@ fn full() -> Hint {
     "nothing is lost; make room and try again".into()
 }
 
-/// Cuts a text to [`WORDS`] characters, with an ellipsis if anything was cut.
+/// Cuts a text to the length of a hint, with an ellipsis if anything was cut.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(WORDS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -131,7 +131,7 @@ pub enum OpsError {
     Hook {
         /// The hook.
         hook: &'static str,
-        /// Its output.
+        /// Its message.
         why: String,
     },
     /// The store is damaged, so a bundle would be incomplete; this is the first damage found.

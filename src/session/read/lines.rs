@@ -113,7 +113,6 @@ impl Conversation<'_> {
         self.view.damages().met(self.store, self.session)
     }
 
-    /// Reads all of it.
     fn log(self) -> Result<Log, SessionError> {
         let lines = self.read(&self.entries)?;
         let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
@@ -331,7 +330,7 @@ pub fn entry_of(
 ) -> Result<Option<EntryNumber>, SessionError> {
     let turns = checkpoints::turns(store, session, target.checkpoint.iter())?;
     let turn = turns.into_iter().next().flatten();
-    // A target such as `@3~1` moved away from the checkpoint's place, and means its own entry.
+    // A target that was moved from the checkpoint's place means its own entry.
     let turn = turn.filter(|_| {
         target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
     });

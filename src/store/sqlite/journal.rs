@@ -92,7 +92,6 @@ pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreEr
     }
 }
 
-/// Returns the checksum of a row.
 fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seq.to_le_bytes()).update(content);

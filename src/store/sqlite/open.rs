@@ -200,7 +200,6 @@ fn is_unopened(error: &StoreError) -> bool {
     }
 }
 
-/// Returns the path of a database's WAL.
 fn wal_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }

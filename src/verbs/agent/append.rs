@@ -275,7 +275,6 @@ impl Batch {
         }
     }
 
-    /// Adds a draft.
     fn add(
         &mut self,
         before: &Standing<'_>,

@@ -144,7 +144,6 @@ pub(crate) fn in_order_by<T: Send>(
     Readers::made(store, reader, threads).in_order(pieces, work, each);
 }
 
-/// Returns the number of threads to use.
 fn cores() -> usize {
     store::cores().min(THREADS)
 }

@@ -5,7 +5,8 @@
 //! another   a c b d e            the state before: e is a child of d, and no edge leads from b through c to a
 //! ```
 //!
-//! Invariant: no edge between two entries of the trunk comes from another path, so other paths close no cycle with it.
+//! Invariant: no edge of another path connects two entries of the trunk, and no path that leaves the trunk returns to it at or
+//! before the place where it left. So other paths close no cycle with the trunk.
 
 use std::collections::BTreeMap;
 

@@ -433,7 +433,6 @@ fn is_echo(session: &Session, line: &[u8], texts: &BTreeSet<String>) -> bool {
         && cover_texts(line, &wire::FRAME, texts) != line
 }
 
-/// Returns the long texts in a line.
 fn long_texts(line: &[u8]) -> Vec<Secret> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     let texts = said(record, Some(&wire::FRAME)).filter_map(Raw::text);

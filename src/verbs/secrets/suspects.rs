@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sieve    the store passes only lines in which a rule matches; a text that many lines share is searched once
-//! lines    the decoded text of each passed line is searched by the rules
+//! lines    each line that passed is read in full and searched by the rules
 //! rest     stored files, unfinished lines and user texts of each session
 //! places   resolved in one pass over each session
 //! ```

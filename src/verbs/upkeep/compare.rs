@@ -232,7 +232,6 @@ impl Hashed {
     }
 }
 
-/// Hashes a live file.
 fn hash(
     store: &dyn Store,
     session: &Session,

@@ -19,8 +19,8 @@ use crate::{
 
 /// How many milliseconds apart the times of two restored sessions are, which leaves room for the files of each.
 const APART: i64 = 10_000;
-/// A restored session is kept older than another file only if that file is newer than this, in milliseconds: agents delete old
-/// files.
+/// A restored session is kept older than an existing file only if that file is at most this old, in milliseconds: agents delete
+/// old files.
 const OLDEST: i64 = 15 * 86_400_000;
 
 /// Writes the deleted files of a session back to where its agent reads them, with their sidecars, and attaches the agent's file.

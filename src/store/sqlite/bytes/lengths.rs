@@ -59,7 +59,6 @@ impl Lengths {
     }
 }
 
-/// Decodes varints to the end.
 fn varints(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || take_varint(&mut bytes))
 }

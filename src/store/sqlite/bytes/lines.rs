@@ -490,7 +490,6 @@ impl Bytes {
         self.decode(db, key, &body)
     }
 
-    /// Decodes a line.
     fn decode(&self, db: &Connection, key: i64, body: &Body<'_>) -> Result<Vec<u8>, StoreError> {
         let (bytes, size) = (body.bytes(), body.size());
         let parts = Parts::read(bytes).filter(|_| size <= LINE_MAX as u64);

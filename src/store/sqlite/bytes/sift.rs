@@ -94,7 +94,6 @@ impl Bytes {
     }
 }
 
-/// Judges all lines of a segment.
 fn judge_all(segment: &Segment, sieve: &Sieve) -> Vec<Verdict> {
     let bodies: Vec<Range<usize>> = segment.lines.iter().map(|(body, _)| body.clone()).collect();
     let passed = sieve.each_passes(&segment.data, &bodies);
