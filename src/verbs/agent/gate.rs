@@ -1,7 +1,7 @@
 //! The gate of a session that several threads of a program share. While one thread compacts the session, the others wait until
 //! the conversation is whole again, time out and use the snapshot from before, or leave.
 //!
-//! [`machine`] decides what happens. This file drives it with a lock and a clock.
+//! [`crate::context::machine`] decides what happens. This file drives it with a lock and a clock.
 
 use std::{
     collections::BTreeMap,
