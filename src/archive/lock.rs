@@ -77,7 +77,7 @@ pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<Fil
     }
 }
 
-/// Waits for an archive's lock. `take(false)` tries once, `take(true)` blocks until the lock is free.
+/// Waits for an archive's lock. `take` tries once, or blocks until the lock is free.
 fn wait(
     root: &Path,
     waiting: &Waiting,
