@@ -1,68 +1,68 @@
-//! Answers of tools where they stand in a record, and the parts of a session that an agent left out by itself.
+//! Where a record stores tool results, and which parts of a session the agent itself left out.
 
 use crate::json::{self, Raw};
 
-/// The tools' answers in a record.
+/// The tool results in a record.
 #[derive(Clone, Debug, Default)]
 pub struct Answers<'a> {
-    /// The answers that are sent to the model.
+    /// The results sent to the model.
     pub sent: Vec<Answer<'a>>,
-    /// Strings in which the agent keeps them for itself.
+    /// Strings in which the agent stores the same results for its own use.
     pub beside: Vec<Raw<'a>>,
 }
 
-/// The answer of one tool.
+/// The result of one tool call.
 #[derive(Clone, Debug)]
 pub struct Answer<'a> {
-    /// The call that it answers.
+    /// The id of the call.
     pub call: String,
-    /// Its texts.
+    /// The result's texts.
     pub texts: Vec<Piece<'a>>,
 }
 
-/// A text of an answer.
+/// One text of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
-    /// The string that holds it.
+    /// The JSON string that contains it.
     pub(super) string: Raw<'a>,
-    /// If that string is JSON itself, the key under which it is there.
+    /// If that string is itself JSON: the key of the text in it.
     pub(super) within: Option<&'static str>,
 }
 
-/// A part of a session that an agent left out by itself, as its record tells.
+/// Something the agent left out of a session, as reported by one of its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
-    /// In which way.
+    /// How it was left out.
     pub how: How,
-    /// The call whose answer it was.
+    /// The call whose result was left out.
     pub call: Option<String>,
-    /// How much it was, by the record's own word.
+    /// Its size, in the record's own words.
     pub size: Option<String>,
-    /// How many tokens there were before and after.
+    /// The number of tokens before and after.
     pub tokens: (Option<u64>, Option<u64>),
-    /// The file that holds it.
+    /// The file that contains it.
     pub file: Option<String>,
-    /// What made the agent do it, by the record's own word.
+    /// What triggered it, in the record's own words.
     pub trigger: Option<String>,
 }
 
-/// The ways in which agents leave something out.
+/// How an agent leaves something out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// A file holds the text that was too long.
+    /// A text that was too long was moved to a file.
     Filed,
-    /// A text was cut.
+    /// A text was truncated.
     Cut,
     /// A summary replaces the history.
     Compacted,
-    /// Answers, or messages, were taken out of the context.
+    /// Results or messages were removed from the context.
     Cleared,
-    /// Other content was put in place of a message's own.
+    /// The content of a message was replaced.
     Edited,
 }
 
 impl How {
-    /// Returns its name, for programs.
+    /// Returns the name used in machine-readable output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Filed => "file",
@@ -75,25 +75,25 @@ impl How {
 }
 
 impl Earlier {
-    /// Returns an omission of this kind, with nothing else known.
+    /// Makes an omission of this kind with all other fields empty.
     pub(super) fn new(how: How) -> Self {
         Self { how, call: None, size: None, tokens: (None, None), file: None, trigger: None }
     }
 }
 
-/// Returns the text between two marks, the first that stand so.
+/// Returns the text between the first `before` and the next `after`.
 pub(super) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     Some(rest.split_once(after)?.0)
 }
 
 impl<'a> Piece<'a> {
-    /// Takes a string for a text.
+    /// Makes a piece of a string; None if the value is not a string.
     pub(super) fn new(string: Raw<'a>) -> Option<Self> {
         string.inner().map(|_| Self { string, within: None })
     }
 
-    /// Takes a string for a text, unless it is JSON that has one under a key.
+    /// Makes a piece of a string. If the string is JSON with a text under `key`, the piece is that text.
     pub(super) fn within(string: Raw<'a>, key: &'static str) -> Option<Self> {
         let piece = Self::new(string)?;
         let nested = string.bytes().starts_with(b"\"{") && {
@@ -114,7 +114,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Returns the texts of a tool's answer: the string itself, or the strings under `key` in the parts of a list.
+/// Returns the texts of a tool result: the string itself, or the string under `key` in each part of a list.
 pub(super) fn parts<'a>(content: Option<Raw<'a>>, key: &str) -> Vec<Raw<'a>> {
     let Some(content) = content else { return Vec::new() };
     match content.kind() {
@@ -130,7 +130,7 @@ pub(super) fn parts<'a>(content: Option<Raw<'a>>, key: &str) -> Vec<Raw<'a>> {
     }
 }
 
-/// Returns the strings in a value, at any depth, but for pictures.
+/// Returns all strings in a value, at any depth, except images.
 pub(super) fn strings(value: Option<Raw<'_>>) -> Vec<Raw<'_>> {
     let is_picture = |key: &[u8]| matches!(key, b"base64" | b"data");
     value.map(|value| value.strings(is_picture).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Blocks and counts as Anthropic's interface writes them, which several formats took over.
+//! Content blocks and usage counts of Anthropic's API, shared by the formats that copied them.
 
 use crate::{
     json::Raw,
@@ -6,16 +6,16 @@ use crate::{
     wire::fields::{self, other, text},
 };
 
-/// The names under which the interface reports usage.
+/// The API's names for the usage counts.
 const USAGE: [&str; 4] =
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
-/// Reads the usage that a model reports.
+/// Reads the usage reported by a model.
 pub(super) fn read_usage(usage: Raw<'_>) -> Usage {
     fields::usage(usage, USAGE)
 }
 
-/// Returns the usage that a model reported, to be written.
+/// Returns usage as the JSON to write.
 pub(super) fn usage(usage: &Usage) -> serde_json::Value {
     let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
     let fields = USAGE.into_iter().zip(numbers);

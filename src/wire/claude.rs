@@ -1,39 +1,38 @@
 //! Claude Code's session files: `projects/<slug>/<session id>.jsonl`, one record a line.
 //!
 //! ```text
-//! of the chain:  user, assistant, system, attachment, progress {uuid, parentUuid|null, logicalParentUuid?, isSidechain,
+//! on the chain:  user, assistant, system, attachment, progress {uuid, parentUuid|null, logicalParentUuid?, isSidechain,
 //!                timestamp, sessionId, cwd, version, userType, gitBranch?, message?, isMeta?, isCompactSummary?, ..}
-//! without one:   last-prompt {leafUuid|null, explicit?}, summary {summary, leafUuid}, ai-title, custom-title,
+//! off the chain: last-prompt {leafUuid|null, explicit?}, summary {summary, leafUuid}, ai-title, custom-title,
 //!                file-history-snapshot, queue-operation, ..
 //! ```
 //!
-//! One message of the model is several records that share `message.id`, most with one block; a `user` record with a
-//! `tool_result` answers one call. The rules of a resume were tried on the program itself, versions 2.1.329 and
-//! 2.1.330:
+//! One message of the model is several records that share `message.id`, most with one block each; a `user` record with a
+//! `tool_result` answers one call. The resume rules were tested against the program itself, versions 2.1.329 and 2.1.330:
 //!
-//! - The last `last-prompt` names the head. It gives way to the file's last record when that descends from it, no parent
-//!   mended, or from the rest of its batch of calls, unless it is explicit and nothing was written since. Others on the
-//!   same leaf make it explicit; one that ever was gives way to no batch. A boundary wipes it. An explicit null is no head
-//!   at all, until something is written.
-//! - Without one, and where the last record is older than those before it, the head is the newest record that descends
-//!   from it. Where no message is above it, it is the newest message with which a branch ends.
-//! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
-//!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
-//!   Words of the program that hang on a dropped record miss it, and kept messages stand also where the summary is missing.
-//! - A parent that is missing, or was passed already, is mended by the record of the newest moment in the 5 s before: of
-//!   several by the first one of the file, which may come after.
-//! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and
-//!   their results among the results there, in the order of the file. So are words of the program (attachments, `system`,
-//!   `isMeta`) that follow a block or a result of a message with calls in single file to the end, or to blocks of that
-//!   message; others that hang there are not. What is between blocks in the user's place parts their message.
-//! - An object behind another on one physical line is not read.
-//! - An error of the interface (`isApiErrorMessage`) that no model gave, a command's words (`isDisplayOnly`) and a message
-//!   that is only shown (`isVirtual`) are not sent. The rest is, as [`sent`] and [`Traits::takes_results_in_place`] say.
+//! - The last `last-prompt` (the pin) names the head. It yields to the last record of the file if that descends from it through
+//!   unrepaired parents, or from the rest of its batch of calls, unless the pin is explicit and nothing was written since.
+//!   Several pins on the same leaf make it explicit; a pin that was ever explicit does not yield to the batch. A boundary
+//!   clears the pin. An explicit null means no head at all until something is written.
+//! - Without a pin, and if the last record is older than earlier ones, the head is the newest record that descends from the last
+//!   one. If there is no message above that, the head is the newest message at the end of a branch.
+//! - A boundary that keeps messages chains them after its summary. A later record whose parent is the summary or a dropped
+//!   record follows the last kept message instead. A dropped record cannot be a head.
+//!   Program text whose parent was dropped has no parent. Kept messages are used even if the summary is missing.
+//! - A parent that is missing or was already visited is replaced with the latest record of the 5 s before; if several have the
+//!   same time, with the first one in the file, even if it comes later in the file.
+//! - Blocks of a message on the chain that have other parents are inserted among its blocks on the chain, after the first one,
+//!   and their results among the results there, in file order. So is program text (attachments, `system`, `isMeta`) that follows
+//!   a block or result of a message with calls, if each entry of it has a single follower up to the end, or up to blocks of that
+//!   message; other program text is not. User-role text between two blocks splits their message.
+//! - A second object on the same physical line is not read.
+//! - An API error (`isApiErrorMessage`) that no model produced, the output of a command (`isDisplayOnly`) and a message that is
+//!   only displayed (`isVirtual`) are not sent. For everything else see [`sent`] and [`Traits::takes_results_in_place`].
 //!
 //! A path also crosses boundaries: to the record that the boundary names, else to the record before it in the file. A
-//! context begins behind the last boundary.
+//! context begins after the last boundary.
 //!
-//! Invariant: paths, heads and leaves are found without any line: [`read`] puts the needed values into the hint.
+//! Invariant: finding paths, heads and leaves never parses a line: [`read`] stores the necessary values in the hint.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -124,7 +123,7 @@ impl Identify for Claude {
         text(record, "sessionId").filter(|id| !id.is_empty())
     }
 
-    /// The stem of the file if it occurs as a session's id, else the first id; of a sub-agent's file the agent's id too.
+    /// The file's stem if it occurs as a session id, else the first id in the file; for a sub-agent's file plus the agent's id.
     fn session_of(
         &self,
         file: &std::path::Path,
@@ -150,7 +149,7 @@ impl Identify for Claude {
         text(record, "cwd").filter(|folder| !folder.is_empty())
     }
 
-    /// The program writes these for itself: descriptions of sub-agents, and long answers of tools.
+    /// The program writes these for itself: descriptions of sub-agents, and long tool results.
     fn accompanies(&self, file: &std::path::Path) -> bool {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with("agent-") && name.ends_with(".meta.json")
@@ -332,7 +331,7 @@ impl Write for Claude {
         {
             return Ok(None);
         }
-        // A resume is sent to messages only; behind a boundary there is none yet.
+        // The agent can only resume at messages; directly after a boundary there is none yet.
         let mut leaf = None;
         for &entry in back.path.iter().rev() {
             let kind = graph.record(entry)?.kind;

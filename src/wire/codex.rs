@@ -6,47 +6,46 @@
 //! ```
 //!
 //! Nothing is erased: `thread_rolled_back {num_turns}` drops the newest turns, `compacted {replacement_history}` starts
-//! a new context. A fork begins with copied history, other `session_meta` included; the first one is its own.
+//! a new context. A fork begins with copied history, including other `session_meta`; the first one is its own.
 //!
 //! ```text
 //! meta  q1 a1  q2 a2  rolled_back 1  q3 a3       path of a3: meta q1 a1 rolled_back q3 a3, path of a2: meta q1 a1 q2 a2
 //!              `---'  leaf: a2
 //! ```
 //!
-//! A turn begins at a user's message or at one of another agent, and at no summary of a compaction. Records right before it
-//! that only prepare it (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first
-//! turn.
+//! A turn begins at a message of the user or of another agent, but not at the summary of a compaction. Records directly before it
+//! that only prepare it (fragments, repeated rules, the turn's settings) are part of it, except for the first turn.
 //!
-//! A `compacted` record represents its whole history: its messages are the items of that history. One without, as old
-//! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
+//! A `compacted` record represents its whole history: its messages are the items of its `replacement_history`. A record without
+//! one, as old versions wrote it, keeps the newest 20,000 tokens of the user's messages, and is itself the summary.
 //!
-//! A rollback drops the items of turns, but histories by tasks: a task reaches from its `task_started` to the next one, and
-//! counts if a turn is in it. A history in a dropped task is as if it had never been, also where the task reaches over
-//! records that belong to no turn; without any `task_started` the whole file is one task.
+//! A rollback drops the items of turns, but it drops histories by task: a task extends from its `task_started` to the next one,
+//! and counts if it contains a turn. A history in a dropped task is ignored, even if the task extends over records that
+//! are not in a turn. Without any `task_started` the whole file is one task.
 //!
 //! ```text
-//! started q1 a1 compacted q2 rolled_back 1             path: q1 a1              the history goes with the task of q1
+//! started q1 a1 compacted q2 rolled_back 1             path: q1 a1              the history is dropped with the task of q1
 //! started q1 a1 compacted started q2 rolled_back 1     path: q1 a1 compacted
 //! ```
 //!
-//! A history with `resume_metadata` and a `window_number`, as Codex writes it now, is a firm one: Codex reads no record
-//! before it, so no rollback drops it. One that reaches over it drops turns of the history itself, of which only the rest is
-//! sent.
+//! A history with `resume_metadata` and a `window_number`, as current versions write it, is firm: Codex reads no record
+//! before it, so no rollback drops it. A rollback that reaches across a firm history drops turns of the history itself, and only
+//! the rest of it is sent.
 //!
-//! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
-//! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
-//! in a name tells which file Codex reads. A fork names a file of another thread in the same way.
+//! A thread may consist of several files, `rollout-<time>-<thread>_<file>.jsonl`. Going back starts another file, and its first
+//! record names, in `history_base`, the file that it continues and how many bytes of that file belong to it. Codex
+//! reads the file with the newest time in its name. A fork names a file of another thread in the same way.
 //!
 //! ```text
 //! file 1   meta q1 a1 | q2 a2        file 2   meta {history_base: file 1, up to |} q3 a3
 //!          path of a3: meta q1 a1 meta q3 a3
 //! ```
 //!
-//! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why Codex does not
-//! resume it, of a history whether it is a firm one, of a call or an answer which call it is and of which kind, else the
-//! estimated tokens of the words. A byte behind it says that the record has no envelope as Codex writes it.
+//! A hint is a byte of flags and a varint: for a rollback the number of turns, for the first record of a file why Codex does not
+//! resume it, for a history whether it is firm, for a call or result which call it is and its kind, else the
+//! estimated tokens of the text. One more byte says that the record is not in an envelope as Codex writes it.
 //!
-//! A record in an envelope that Codex's types refuse is none: Codex passes it, and so do paths.
+//! Codex skips a record in an envelope if its types reject it, and so do paths.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -90,16 +89,16 @@ use crate::{
     },
 };
 
-/// How an editor begins what it says of itself before a request.
+/// The beginning of what an editor adds before a request.
 pub(crate) const EDITOR: &str = "# Context from my IDE setup:";
 /// The line before the request itself.
 pub(crate) const REQUEST: &str = "## My request for Codex:";
 
-/// The format of Codex.
+/// Codex's format.
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
 
-/// Among how many first records a copied one opens the session that it was copied from.
+/// A copied history begins with the `session_meta` of its own session, within this many first records.
 const METAS: PlaceNumber = PlaceNumber::new(4);
 
 /// The traits of the format.
@@ -124,7 +123,7 @@ const TRAITS: Traits = Traits {
     ],
     programs: &["codex"],
     service: Some(Service { argument: "--listen", stop: "codex app-server daemon stop" }),
-    // The program keeps the file open, and would go on in the one that was set aside.
+    // The program keeps the file open and would continue writing to the file that was set aside.
     is_rotatable: false,
     has_names: false,
     line: PhysicalLine::OneRecord,
@@ -171,7 +170,7 @@ impl Identify for Codex {
             .then(|| text(record.get("payload")?, "cwd"))?
     }
 
-    /// The first `session_meta` is the file's own and names its origin; another one was copied with its history.
+    /// The first `session_meta` is the file's own and names its origin; any other was copied with its history.
     fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         let mut ties = Vec::new();
         let tie = |kind, other: Option<String>| {
@@ -184,7 +183,7 @@ impl Identify for Codex {
             let Some(meta) = Raw::object(&line).and_then(meta) else { continue };
             let [id, forked, parent, source, base] =
                 meta.pick(["id", "forked_from_id", "parent_thread_id", "source", "history_base"]);
-            // What another session says of itself, in a part of its file, is nothing that this one says.
+            // If the first record is another session's, this is a part of that session's file and reveals no ties of this one.
             if place == PlaceNumber::FIRST && string(id).is_some_and(|id| id != session) {
                 return Ok(ties);
             }
@@ -202,7 +201,7 @@ impl Identify for Codex {
         record.get("ordinal")?.u64()
     }
 
-    /// A copy gets a time of its own.
+    /// A copy gets a new time.
     fn copied_part<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
         meta(record).is_none().then(|| record.get("payload"))?
     }
@@ -327,8 +326,8 @@ impl Read for Codex {
         }
     }
 
-    /// Of an answer in several parts the empty ones are left out, of a history the answers to calls of another kind, a long
-    /// answer is cut, and words stand in for pictures that are not sent.
+    /// Drops empty parts of a result, and results in a history whose call is of another kind; truncates long results; replaces
+    /// images that are not sent with text.
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
         let items = match (edits, part(record)) {
             ([Edited::Turns(turns)], _) => Some(left_of(record, *turns)),

@@ -1,72 +1,72 @@
-//! Compactions as formats write them: a summary in place of a history, and the messages that stay.
+//! A compaction that a format is asked to write: a summary that replaces the history, and the messages that are kept.
 //!
-//! Invariant: a kept message is named or said again byte for byte, never rebuilt from its parts as understood here.
+//! Invariant: a kept message is referred to or copied byte for byte, never rebuilt from its parsed parts.
 
 use serde_json::{Map, Value, json};
 
 use crate::model::EntryNumber;
 
-/// A compaction that is to be written.
+/// A compaction to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Compaction<'a> {
-    /// The head, which the new records follow.
+    /// The head. The new records follow it.
     pub from: EntryNumber,
-    /// What is sent of the path to it.
+    /// The entries of its path that are sent to the model.
     pub sent: &'a [EntryNumber],
-    /// The session's own system prompt, which stays in front.
+    /// The session's own system prompt, which stays first.
     pub system: &'a [Said],
-    /// The kept messages, in the order of the context.
+    /// The kept messages, in context order.
     pub kept: &'a [Said],
-    /// The summary, as a model gets it.
+    /// The summary, as sent to the model.
     pub summary: &'a str,
     /// Its metadata.
     pub metadata: &'a Metadata,
 }
 
-/// A message of the context: one of those that an entry says.
+/// One message of the context: the `nth` message of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Said {
     /// The entry.
     pub entry: EntryNumber,
-    /// Which of its messages, from 0.
+    /// The index of the message in the entry, from 0.
     pub nth: usize,
 }
 
 /// The metadata of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// Who asked for it: `auto` or `manual`.
+    /// Who triggered it: `auto` or `manual`.
     pub trigger: &'static str,
-    /// How many tokens the context had.
+    /// The number of tokens in the context before.
     pub pre_tokens: u64,
-    /// How many it has now.
+    /// The number of tokens in the context after.
     pub post_tokens: u64,
-    /// Which files the summariser was shown.
+    /// The files shown to the summariser.
     pub files: Vec<String>,
-    /// Who wrote the summary.
+    /// The model that wrote the summary.
     pub model: String,
-    /// How long that took.
+    /// How long writing the summary took.
     pub duration_ms: u64,
-    /// Why the summary is the fallback, if it is.
+    /// If the summary is the fallback: why.
     pub error: Option<String>,
 }
 
-/// The lines of a compaction.
+/// The lines of a compaction, and where they go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// They are appended.
+    /// Append them.
     More(Vec<Vec<u8>>),
-    /// They are all that the file holds from now on.
+    /// They become the whole content of the file.
     Anew {
         /// The lines.
         lines: Vec<Vec<u8>>,
-        /// Of each line the entry that it says again, if it does.
+        /// For each line, the entry that it copies, if any.
         again: Vec<Option<EntryNumber>>,
     },
 }
 
 impl Metadata {
-    /// Returns it as `compactMetadata`, under the names that agents and undertext share.
+    /// Returns the metadata as `compactMetadata`, with the field names shared by the agents and undertext.
     pub(super) fn fields(&self) -> Map<String, Value> {
         let mut fields = Map::new();
         let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));

@@ -1,10 +1,10 @@
-//! Cutting records: the texts of tools' answers, edited where they stand.
+//! Truncates tool results inside a record without rewriting the rest of it.
 //!
-//! A format says where a record holds a tool's answer, and where the agent repeats it for itself; the caller's rule
-//! says how much of a text stays.
+//! The format says where a record stores a tool result and where the agent repeats it for its own use. The caller's rule
+//! says how much of each text stays.
 //!
-//! Invariant: every byte of a record that is in no cut text is kept.
-//! Invariant: a cut text is, in its own spelling, a beginning of the old text, and the suffix.
+//! Invariant: a byte outside a truncated text never changes.
+//! Invariant: a truncated text is a prefix of the old text, with its JSON escapes unchanged, followed by the suffix.
 
 use crate::{
     json::{self, Raw},
@@ -12,28 +12,28 @@ use crate::{
     wire::{Piece, Read},
 };
 
-/// A record whose answers were cut.
+/// A record with truncated tool results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
     /// The line.
     pub line: Vec<u8>,
-    /// The cuts in the texts that are sent.
+    /// The cuts in texts that are sent to the model.
     pub cuts: Vec<CutText>,
 }
 
-/// A cut in one text of an answer.
+/// A cut in one text of a tool result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutText {
-    /// The call.
+    /// The id of the call.
     pub call: String,
-    /// Which text of the answer, from 0.
+    /// The index of the text in the result, from 0.
     pub text: usize,
     /// The cut.
     pub cut: Cut,
 }
 
 impl Piece<'_> {
-    /// Returns an edit of the record that makes a cut.
+    /// Returns the edit of the record that makes this cut.
     fn edit(self, record: &[u8], cut: &Cut) -> Option<Edit> {
         let start = self.string.span_in(record)?.start + 1;
         let raw = self.string.inner()?;
@@ -53,26 +53,26 @@ impl Piece<'_> {
     }
 }
 
-/// Bytes of a record that are replaced.
+/// A replacement of some bytes of a record.
 struct Edit {
     from: usize,
     to: usize,
     with: String,
 }
 
-/// Returns a text as it is between the quotes of a string.
+/// Returns a text escaped as JSON, without the quotes.
 fn spelt(text: &str) -> String {
     let quoted = json::quote(text);
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// Says where texts are cut: those of one answer, and whether they are sent; None for each that stays as it is.
+/// Decides where to cut the texts of one result. It gets the texts and whether they are sent; None keeps a text whole.
 pub type Rule<'r> = dyn FnMut(&[&str], bool) -> Vec<Option<Cut>> + 'r;
 
-/// Cuts the tools' answers in a record; None if nothing is cut.
+/// Truncates the tool results in a record; None if nothing is cut.
 ///
-/// The rule is given the texts of one answer, and whether they are sent. Strings that the agent keeps for itself are
-/// cut by the same rule, each alone, if a text that is sent is cut.
+/// The rule gets all texts of one result and whether they are sent to the model. If it cuts a text that is sent, it is
+/// also applied to each string that the agent stores for its own use, one at a time.
 pub fn cut(format: &dyn Read, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
     let answers = format.answers(Raw::object(line)?);
     let mut cuts = Vec::new();

@@ -1,12 +1,12 @@
-//! Where the agents of a user keep their sessions, told from each format's traits.
+//! Finds the folders in which a user's agents store sessions, from the traits of each format.
 //!
-//! Invariant: nothing here looks whether anything is there.
+//! Invariant: nothing here reads the file system; the folders may not exist.
 
 use std::path::{Path, PathBuf};
 
 use super::{Cleanup, FORMATS, Folder, Format, Identify, Traits};
 
-/// A folder of an agent.
+/// A folder in which an agent stores sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The agent.
@@ -15,13 +15,13 @@ pub struct Home {
     pub format: &'static str,
     /// The folder.
     pub path: PathBuf,
-    /// If the sessions lie in each folder of this one, the folder in there that holds them.
+    /// If each subfolder of `path` has its own folder of sessions: the name of that folder.
     pub each: Option<&'static str>,
-    /// Whether it is the usual folder, not one that only a variable names.
+    /// False if only an environment variable names the folder.
     pub is_usual: bool,
 }
 
-/// Returns where the agents of a user keep their sessions; `variable` tells the folders that they were given.
+/// Returns the folders in which a user's agents store sessions. `variable` looks up environment variables.
 ///
 /// The folder of the native format comes last.
 pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Home> {
@@ -39,8 +39,8 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     folders.filter_map(home_of).collect()
 }
 
-/// Returns the folders of the agents of a user, with all that they keep there besides sessions; where an agent keeps the folders of
-/// its projects too, that of the sessions.
+/// Returns the root folders of a user's agents, which also contain files other than sessions. If the agent's folder also
+/// contains the user's projects, returns its folder of sessions instead.
 pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let folders = FORMATS.into_iter().flat_map(|format| format.traits().folders);
     let root_of = |folder: &Folder| {
@@ -49,12 +49,12 @@ pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     };
     let mut roots: Vec<PathBuf> = folders.filter_map(root_of).collect();
     roots.sort();
-    // One within another is searched with that.
+    // A root inside another root is searched with the outer one.
     roots.dedup_by(|inner, outer| inner.starts_with(outer));
     roots
 }
 
-/// Returns the folders away from their sessions in which the agents of a user keep more of them, each behind the format.
+/// Returns the folders in which a user's agents store further session files away from the sessions, paired with the format.
 pub fn annexes(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
@@ -69,7 +69,7 @@ pub fn annexes(
     annexes.flatten().collect()
 }
 
-/// Returns the files of the agents of a user of which each line belongs to one session.
+/// Returns the shared lists of a user's agents: files in which each line belongs to one session.
 pub fn lists(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let lists = FORMATS.into_iter().flat_map(|format| {
         let roots = format.traits().folders.iter().filter_map(|it| root(it, home, variable));
@@ -78,18 +78,18 @@ pub fn lists(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     lists.collect()
 }
 
-/// How long an agent keeps sessions, and where its settings say so.
+/// How long an agent keeps sessions, and which settings file says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeping {
     /// The agent.
     pub agent: &'static str,
-    /// The file of its settings.
+    /// The agent's settings file.
     pub settings: PathBuf,
-    /// What it says.
+    /// The setting and its default.
     pub cleanup: Cleanup,
 }
 
-/// Returns the agents of a user that delete sessions by themselves.
+/// Returns the agents of a user that delete old sessions themselves.
 pub fn keepings(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Keeping> {
     let keeping = |traits: &Traits| {
         let (folder, cleanup) = (traits.folders.first()?, traits.cleanup?);
@@ -99,7 +99,7 @@ pub fn keepings(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>)
     FORMATS.into_iter().filter_map(|format| keeping(format.traits())).collect()
 }
 
-/// Where the settings of a user say which program an agent calls.
+/// A settings file that says which program an agent calls.
 #[derive(Clone)]
 pub struct HookFile {
     /// The agent.
@@ -108,13 +108,13 @@ pub struct HookFile {
     pub format: &'static dyn Format,
     /// The agent's own folder.
     pub home: PathBuf,
-    /// The variable that names that folder, if the agent reads one.
+    /// The environment variable that names that folder, if the agent reads one.
     pub variable: Option<&'static str>,
     /// The file.
     pub path: PathBuf,
 }
 
-/// Returns the names of the formats whose agents call programs.
+/// Returns the names of the formats whose agents can call a program.
 pub fn callers() -> impl Iterator<Item = &'static str> {
     let callers = FORMATS.into_iter().filter(|format| format.hook_file().is_some());
     callers.map(Format::name)
@@ -125,7 +125,7 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
     FORMATS.into_iter().flat_map(|format| format.traits().folders).map(|folder| folder.agent)
 }
 
-/// Returns where the agents of a user that call programs are told which.
+/// Returns the settings files of a user's agents that can call a program.
 pub fn hook_files(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Fields of records as several formats spell them, and records as lines.
+//! Reads fields that several formats spell the same way, and turns records into lines.
 
 use crate::{
     json::Raw,
@@ -6,8 +6,8 @@ use crate::{
     wire::{Scene, Traits},
 };
 
-/// Returns how many bytes of a text are a mark, of those that each begin and end one, and the white space around it: at the
-/// beginning and at the end. Of several that begin alike the longest counts; small and large letters are the same.
+/// Returns the length of the mark at the beginning and at the end of a text, white space around it included. Each of `marks`
+/// has a beginning and an end. Of several that match, the longest wins; case is ignored.
 pub(super) fn marked<'m>(
     text: &str,
     marks: impl IntoIterator<Item = (&'m str, &'m str)>,
@@ -28,22 +28,22 @@ fn is_alike(text: &str, from: usize, mark: &str) -> bool {
     there.is_some_and(|there| there.eq_ignore_ascii_case(mark))
 }
 
-/// Returns a field that is a string, decoded.
+/// Returns a string field, decoded.
 pub(super) fn text(record: Raw<'_>, key: &str) -> Option<String> {
     string(record.get(key))
 }
 
-/// Returns a value that is a string, decoded.
+/// Returns a string value, decoded.
 pub(super) fn string(value: Option<Raw<'_>>) -> Option<String> {
     value?.text().map(std::borrow::Cow::into_owned)
 }
 
-/// Returns a moment in RFC 3339.
+/// Parses an RFC 3339 time.
 pub(super) fn moment(value: Option<Raw<'_>>) -> Option<Timestamp> {
     value?.text().and_then(|time| Timestamp::parse(&time))
 }
 
-/// Returns a value as words: a string as it is, anything else as its JSON.
+/// Returns a value as text: a string decoded, anything else as its JSON.
 pub(super) fn shown(value: Raw<'_>) -> String {
     value.text().map_or_else(
         || String::from_utf8_lossy(value.bytes()).into_owned(),
@@ -51,7 +51,7 @@ pub(super) fn shown(value: Raw<'_>) -> String {
     )
 }
 
-/// Returns what a record of Claude Code's shape tells of where its agent works.
+/// Reads where and with what the agent works from a record in Claude Code's shape.
 pub(super) fn scene(record: Raw<'_>, format: &Traits) -> Scene {
     let [folder, branch, version, message] =
         record.pick(["cwd", "gitBranch", "version", "message"]);
@@ -65,20 +65,20 @@ pub(super) fn scene(record: Raw<'_>, format: &Traits) -> Scene {
     }
 }
 
-/// Returns the usage that a model reports: the numbers under the names of input, output, cache read and cache written.
+/// Reads usage. `names` are the keys for input, output, cache read and cache write.
 pub(super) fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
     let [input, output, cache_read, cache_write] =
         names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));
     Usage { input, output, cache_read, cache_write }
 }
 
-/// Returns a block that is not understood.
+/// Makes a block of a kind that the format does not know.
 pub(super) fn other(item: Raw<'_>) -> Block {
     let name = text(item, "type").unwrap_or_else(|| "unknown".to_owned());
     Block::Other { name, json: json(item) }
 }
 
-/// Returns what a record says under these keys, each paired with the type of the records that have it.
+/// Returns the texts under these keys. Each key is paired with the type of record that has it.
 pub(super) fn remarks(record: Raw<'_>, keys: &[(&str, &str)]) -> Vec<Message> {
     let class = text(record, "type").unwrap_or_default();
     let values = keys.iter().filter(|(of, _)| *of == class).filter_map(|(_, key)| record.get(key));
@@ -87,12 +87,12 @@ pub(super) fn remarks(record: Raw<'_>, keys: &[(&str, &str)]) -> Vec<Message> {
     if said.is_empty() { Vec::new() } else { vec![Message::new(Role::System, said)] }
 }
 
-/// Returns a value's JSON as it is in the record.
+/// Returns a value's JSON, byte for byte.
 pub(super) fn json(value: Raw<'_>) -> String {
     String::from_utf8_lossy(value.bytes()).into_owned()
 }
 
-/// Returns a record as the line to append.
+/// Returns a record as a line to append.
 pub(super) fn line(record: &serde_json::Value) -> Vec<u8> {
     record.to_string().into_bytes()
 }

@@ -1,10 +1,10 @@
-//! A format: all seven parts of what one agent writes and how it reads it.
+//! A format: everything undertext knows about the files of one agent, as seven traits and one constant.
 
 use super::{Files, Hooks, Identify, Layout, Read, Walk, Write};
 
-/// What one agent writes, and how it reads it.
+/// What one agent writes and how it reads it back.
 pub trait Format: Identify + Layout + Files + Read + Walk + Write + Hooks + Sync {
-    /// Returns the format's name, for ever.
+    /// Returns the format's name, which never changes.
     fn name(&self) -> &'static str {
         self.traits().name
     }

@@ -1,4 +1,4 @@
-//! The list of formats, and which of them a record or a name means.
+//! The list of formats, and how a record or a name selects one.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ use crate::{
     wire::{Claude, Codex, Format, Kimi, Native, Pi},
 };
 
-/// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
+/// How many records are enough to recognise a format that knows some of them. Each check reads a record several times.
 const SURE: usize = 8;
 
-/// Every format, in the order in which they are asked.
+/// All formats, in detection order.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Codex, &Pi, &Kimi];
 
-/// Returns the format of this name.
+/// Returns the format with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// Returns the format that knows the most of the first of these records, else of all, else that one which some resemble.
+/// Returns the format that knows the most of the first [`SURE`] records; else the most of all records; else one that
+/// some of them resemble.
 pub fn detect(records: &[Fields<'_>]) -> Option<&'static dyn Format> {
     let known =
         |format: &dyn Format, of: &[Fields<'_>]| of.iter().filter(|of| format.knows(of)).count();
@@ -31,7 +32,7 @@ pub fn detect(records: &[Fields<'_>]) -> Option<&'static dyn Format> {
     most(first).or_else(|| most(records)).or_else(|| FORMATS.into_iter().find(resembles))
 }
 
-/// Returns whether an agent keeps its keys in files of this name, capital letters or not.
+/// Returns true if an agent stores credentials in files of this name. Case is ignored.
 pub fn is_secret(file: &Path) -> bool {
     let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase());
     let mut secrets = FORMATS.iter().flat_map(|format| format.traits().secrets);

@@ -1,17 +1,18 @@
-//! The frame of records: what in them is their formats' own, of which nothing was said by anybody.
+//! The frame of records: the keys and values that belong to the format itself and that nobody typed or generated.
 //!
 //! ```text
-//! message            an object there has the keys of the format
-//! message.content[]  so has each item of a list there
-//! message.usage*     so has all that is below
-//! payload.changes{}  an object there has keys that were said, and each of its values is the format's
+//! message            an object whose keys belong to the format
+//! message.content[]  a list; the keys of each object in it belong to the format
+//! message.usage*     everything in it belongs to the format
+//! payload.changes{}  an object with free keys; each value is an object of the format
 //! ```
 //!
-//! The record itself is the format's own. What is at any other place was said, such as a tool's input and its output.
+//! The top level of the record belongs to the format. Everything at a place that is not listed is content, such as a tool's
+//! input and output.
 
 use crate::json::Frame;
 
-/// The frame of the records of any agent.
+/// The frame that covers the records of all agents.
 pub(crate) const FRAME: Frame = Frame {
     own: OWN,
     outputs: OUTPUTS,
@@ -22,7 +23,7 @@ pub(crate) const FRAME: Frame = Frame {
     saying: SAYING,
 };
 
-/// The places of what is a format's own.
+/// Places whose keys belong to the format.
 const OWN: &[&str] = &[
     "approval",
     "attachment",
@@ -163,7 +164,7 @@ const OWN: &[&str] = &[
     "worktreeSession",
 ];
 
-/// The places of the parts of what a tool answers: of each no more is a format's own than what it is a part of.
+/// Places of the parts of tool results. In each, only the keys and values that mark it as a part belong to the format.
 const OUTPUTS: &[&str] = &[
     "message.content[].content[]",
     "message.content[].content[].source",
@@ -198,7 +199,7 @@ const PARTS: &[&str] = &[
     "url",
 ];
 
-/// The keys of such parts whose values tell what they are, each with those that do.
+/// Keys whose values say what kind of part it is, each with those values.
 const KINDS: &[(&str, &[&str])] = &[
     ("detail", &["auto", "high", "low", "original"]),
     ("media_type", MEDIA),
@@ -231,7 +232,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The kinds of media that parts are of.
+/// The media types of such parts.
 const MEDIA: &[&str] = &[
     "application/json",
     "application/pdf",
@@ -245,7 +246,7 @@ const MEDIA: &[&str] = &[
     "text/plain",
 ];
 
-/// The keys whose values a tool or a model says, also where they are numbers.
+/// Keys whose values are content of a tool or model, even if they are numbers.
 const SAYING: &[&str] = &[
     "arguments",
     "content",
@@ -259,11 +260,11 @@ const SAYING: &[&str] = &[
     "toolUseResult",
 ];
 
-/// The ends of other keys whose values do, where they are one word of small letters: an agent does not read a record in which it
-/// does not know one of these, and a newer version may have more of them.
+/// Suffixes of other keys whose values are part of the frame if they are one lowercase word. An agent rejects a record in which
+/// one of these is unknown to it, and newer versions may add more.
 const ENDINGS: &[&str] = &["_id", "_ids", "_kind", "_kinds", "_mode", "_state", "_status"];
 
-/// The keys whose values say what a record is and where it belongs, where they are the format's own.
+/// Keys whose values say what a record is and where it belongs, at places that belong to the format.
 const TELLING: &[&str] = &[
     "access",
     "agent_id",

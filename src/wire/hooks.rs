@@ -1,108 +1,109 @@
-//! Hooks: how an agent tells another program that a session went on, and the settings of a user by which it does.
+//! Hooks: how an agent notifies another program of its sessions, and the user settings that make it do so.
 //!
 //! ```text
-//! Claude Code  settings.json            hooks.EVENT[].hooks[] {type, command, timeout}: a line for a shell, told on stdin
-//! Codex        config.toml              notify = [program, argument, ..]: told by one more argument
-//! pi           extensions/undertext.ts  a module of its own: told by one more argument
+//! Claude Code  settings.json            hooks.EVENT[].hooks[] {type, command, timeout}: a shell command; the event is on stdin
+//! Codex        config.toml              notify = [program, argument, ..]: the event is one more argument
+//! pi           extensions/undertext.ts  a module of our own: the event is one more argument
 //! ```
 //!
-//! What a program is told is data: it names a session, and has no power beyond that.
+//! An event is only data: it names a session and can do nothing else.
 //!
-//! An agent is never hindered by a call: if the program no longer exists, nothing happens, nothing is printed, and the exit code is
-//! 0. The program gets the variables that were set when the call was put in and no others, because those of the agent may
-//! come from a project.
+//! A call never disturbs the agent: if the program no longer exists, nothing runs, nothing is printed, and the exit code is 0.
+//! The program gets only the environment variables that were set when the hook was installed, because the agent's own may come
+//! from a project.
 //!
-//! Invariant: taking the call out of settings into which it was just put gives the bytes from before.
+//! Invariant: removing the call from settings right after adding it restores their bytes.
 
 use std::path::{Path, PathBuf};
 
 use crate::{json::Raw, wire::Invalid};
 
-/// Knows how an agent tells a program of its sessions, and how its user's settings make it do so.
+/// How an agent notifies a program of its sessions, and how its settings turn that on.
 pub trait Hooks {
-    /// Returns what an event names.
+    /// Returns the file or session that an event names.
     fn named(&self, _event: Raw<'_>) -> Option<Named> {
         None
     }
 
-    /// Returns whether a file in the agent's folders is one of this session, told from its path.
+    /// Returns true if the path of a file in the agent's folders shows that it belongs to this session.
     fn is_file_of(&self, _file: &Path, _session: &str) -> bool {
         false
     }
 
-    /// Returns the folder in which the files of a session's sub-agents lie, if the place of its own file tells: an agent
-    /// that calls for each of them on its own needs none.
+    /// Returns the folder of a session's sub-agent files, derived from the path of its own file. None if the agent calls the hook
+    /// for each sub-agent.
     fn sub_agents(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the file of the user's settings that holds the call, below the agent's own folder, if the agent has one.
+    /// Returns the path of the settings file that contains the call, relative to the agent's folder; None if the agent calls no
+    /// program.
     fn hook_file(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns the settings with the call in them, the same ones if it is there already. Settings that are not there are
-    /// None.
+    /// Returns the settings with the call added, or unchanged if it is already there. `None` means there is no settings file.
     fn hooked(&self, _settings: Option<&[u8]>, _call: &Call) -> Result<Vec<u8>, Invalid> {
         Err(Invalid("the agent calls no program".to_owned()))
     }
 
-    /// Returns what in the settings has the agent make no call at all.
+    /// Returns the setting that stops the agent from making any call.
     fn hindrance(&self, _settings: &[u8]) -> Option<&'static str> {
         None
     }
 
-    /// Returns whether the settings hold a call to which somebody added something: it is not taken out with the others.
+    /// Returns true if somebody edited a call in the settings. An edited call is not removed with the others.
     fn is_altered(&self, _settings: &[u8]) -> bool {
         false
     }
 
-    /// Returns the programs that the calls in the settings name, wherever these lie.
+    /// Returns the programs named by the calls in the settings, whatever their paths.
     fn programs(&self, _settings: &[u8]) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns whether the settings are a file of the call's own that may hold what somebody wrote: whoever replaces it or
-    /// takes it away keeps a copy.
+    /// Returns true if the settings file is our own but may contain edits by somebody else. Whoever replaces or removes it must
+    /// keep a copy.
     fn may_hold_more(&self, _settings: &[u8]) -> bool {
         false
     }
 
-    /// Returns the settings without the call, whichever program it names, or None if they hold nothing else.
+    /// Returns the settings without the call, whichever program it names; None if nothing else is left in them.
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         Ok(Some(settings.to_vec()))
     }
 }
 
-/// What an event of an agent names.
+/// What an event names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// The file of a session.
     File(PathBuf),
-    /// A session, by its id.
+    /// A session id.
     Session(String),
 }
 
-/// The program that an agent is to call.
+/// The call that an agent is to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Where it is.
+    /// The path of the program.
     pub program: String,
-    /// The variables that it is given, and no others.
+    /// The environment variables of the call. It gets no others.
     pub variables: Vec<(String, String)>,
 }
 
-/// How the part of a script begins in which a program is called.
+/// The beginning of the part of a script that calls a program.
 const BEGIN: &str = "p=";
-/// What is in a script between the program and the variables.
+/// The script between the program and the variables.
 const CLEAN: &str = "; [ ! -x \"$p\" ] || /usr/bin/env -i";
-/// What is in a script between the variables and the agent's name.
+/// The script between the variables and the agent's name.
 const HOOK: &str = " \"$p\" hook ";
-/// What comes after the agent's name: nothing is printed.
+/// The script after the arguments: it discards all output.
 const SILENT: &str = " >/dev/null 2>&1; ";
 
 impl Call {
-    /// Returns a script that calls the program for an agent, told by more words for a shell, if it is there; then goes on.
+    /// Returns a shell script that calls the program for an agent if the program exists, and then continues. `told` is appended
+    /// to the call's arguments.
     pub(super) fn script(&self, agent: &str, told: &str) -> String {
         let variables =
             self.variables.iter().map(|(name, value)| format!(" {name}={}", quote(value)));
@@ -112,15 +113,15 @@ impl Call {
     }
 }
 
-/// Returns whether a script calls this program for an agent, wherever that is.
+/// Returns true if a script calls this program for an agent, whatever its path.
 pub(super) fn calls(script: &str, agent: &str) -> bool {
     let called = script.strip_prefix(BEGIN).and_then(|rest| rest.split_once(HOOK));
     let told = called.and_then(|(_, told)| told.strip_prefix(agent));
     told.is_some_and(|told| told.starts_with(' ') && told.contains(SILENT))
 }
 
-/// Returns how a script goes on behind its call of this program for an agent, wherever that is, if it begins with the
-/// call as it was made.
+/// Returns the rest of a script after its call of this program for an agent, whatever its path; None unless the script begins
+/// with the call exactly as it was written.
 pub(super) fn behind_call<'a>(script: &'a str, agent: &str, told: &str) -> Option<&'a str> {
     let mut rest = behind_quote(script.strip_prefix(BEGIN)?)?.strip_prefix(CLEAN)?;
     loop {
@@ -145,15 +146,15 @@ pub(super) fn program(script: &str) -> Option<String> {
     })
 }
 
-/// How a quote has a quote in it.
+/// A single quote within a single-quoted shell word.
 const ESCAPED: &str = r"'\''";
 
-/// Returns a word as a shell reads it.
+/// Quotes a word for a shell.
 fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', ESCAPED))
 }
 
-/// Returns what comes after such a word.
+/// Returns the text after a quoted word.
 fn behind_quote(text: &str) -> Option<&str> {
     let mut rest = text.strip_prefix('\'')?;
     loop {

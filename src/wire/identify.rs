@@ -1,4 +1,4 @@
-//! Identifying: which format a record or a file is of, which session it holds, and which others that session is tied to.
+//! Identifies the format of a record or file, the session in it, and the other sessions it is tied to.
 
 use std::path::Path;
 
@@ -8,28 +8,28 @@ use crate::{
     wire::{Failure, Graph, Traits},
 };
 
-/// How many entries at the beginning of a file tell its ties.
+/// How many entries at the beginning of a file are searched for ties.
 pub const TIED: u64 = 256;
 
-/// Tells records and files of one format from all others.
+/// Distinguishes the records and files of one format from all others.
 pub trait Identify {
-    /// Returns the traits that all records and all sessions of the format share.
+    /// Returns the traits of the format.
     fn traits(&self) -> &'static Traits;
 
-    /// Returns whether a record can only be of this format.
+    /// Returns true if a record can only be of this format.
     fn knows(&self, record: &Fields<'_>) -> bool;
 
-    /// Returns whether a record may be of this format though it lacks what the agent always writes.
+    /// Returns true if a record may be of this format although it lacks fields that the agent always writes.
     fn resembles(&self, _record: &Fields<'_>) -> bool {
         false
     }
 
-    /// Returns the agent's id of the session, if this record says it.
+    /// Returns the agent's id of the session, if this record contains it.
     fn session(&self, record: Raw<'_>) -> Option<String>;
 
-    /// Returns the agent's id of the session that a file holds, by its place and its first records.
+    /// Returns the agent's id of the session in a file, from the file's path and first records.
     ///
-    /// `mentions` tells whether bytes occur anywhere in the file.
+    /// `mentions` returns true if the file contains the given bytes anywhere.
     fn session_of(
         &self,
         _file: &Path,
@@ -39,36 +39,36 @@ pub trait Identify {
         records.iter().find_map(|record| self.session(*record))
     }
 
-    /// Returns the folder in which the session works, if this record says it.
+    /// Returns the session's working folder, if this record contains it.
     fn folder(&self, record: Raw<'_>) -> Option<String>;
 
-    /// Returns whether the agent keeps such a file next to its sessions, and no session in it.
+    /// Returns true if the agent keeps such a file next to its sessions and it contains no session.
     fn accompanies(&self, _file: &Path) -> bool {
         false
     }
 
-    /// Returns the ties that a state of a file shows: its first [`TIED`] entries are seen, their lines alone.
+    /// Returns the ties of a generation to other sessions. It sees only the lines of the first [`TIED`] entries.
     fn ties(&self, _session: &str, _graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Returns, of a record that was copied from another session, its name there.
+    /// Returns the name in `other` of a record that was copied from there.
     fn original_name(&self, _record: Raw<'_>, _other: &str) -> Option<String> {
         None
     }
 
-    /// Returns the ordinal that a record has in its session, if the agent counts.
+    /// Returns the record's ordinal in its session, if the agent numbers its records.
     fn ordinal(&self, _record: Raw<'_>) -> Option<u64> {
         None
     }
 
-    /// Returns the part of a record that a copy keeps, where its line does not stay the same.
+    /// Returns the part of a record that a copy preserves, if the agent changes the rest of the line.
     fn copied_part<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
         None
     }
 }
 
-/// Returns the tie of a sub-agent whose id comes after that of its parent.
+/// Returns the tie of a sub-agent whose id is the parent's id, a slash and its own.
 pub(super) fn tie_of_sub_agent(session: &str) -> Option<Tie> {
     let (parent, _) = session.rsplit_once('/')?;
     Some(Tie { kind: TieKind::SubAgent, other: parent.to_owned() })

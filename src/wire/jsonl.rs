@@ -1,10 +1,10 @@
-//! Lines from a stream: numbered, with their offsets, in memory that the longest line bounds.
+//! Reads lines from a stream, with their offsets and numbers. Memory is bounded by the longest line.
 //!
-//! How bytes become lines is the contract of [`crate::model::line`]; this file finds the LF, keeps
-//! unfinished bytes, and knows no JSON.
+//! [`crate::model::line`] defines how bytes become lines. This file finds each LF and buffers incomplete lines; it does not
+//! parse JSON.
 //!
-//! Invariant: separators, lines and tail, joined, are the bytes that came.
-//! Invariant: to stop at any byte and resume with the tail gives the lines of a single read.
+//! Invariant: separators, lines and tail, concatenated, are the input bytes.
+//! Invariant: stopping at any byte and resuming with the tail yields the same lines as reading in one go.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -14,43 +14,43 @@ use memchr::{memchr, memchr_iter};
 
 use crate::model::line::{self, LINE_MAX, Line};
 
-/// How many bytes are read at first: a few records, such as an append brings.
+/// Size of the first read: a few records, as in a typical append.
 const FIRST_CHUNK: usize = 8 << 10;
-/// How many bytes are read at a time once there is more.
+/// Size of later reads.
 const CHUNK: usize = 512 << 10;
 
-/// How large the buffer is when a long line must have been in it, whose room is given back.
+/// A buffer larger than this must have contained a long line. Its memory is released afterwards.
 const SPACIOUS: usize = 8 << 20;
 
 /// Why reading stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The stream failed; a later attempt may go on.
+    /// The stream failed. The call may be retried.
     #[error("cannot read past byte {offset}")]
     Io {
-        /// Where.
+        /// The offset of the failed read.
         offset: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A line and the white space before it exceed [`LINE_MAX`].
     ///
-    /// Of a physical line the objects at its beginning are lines; the rest counts as one.
+    /// On a physical line with several objects, each leading object is a line of its own; the rest counts as one line.
     #[error("line {number} at byte {offset} is longer than {max} bytes")]
     TooLong {
-        /// Where it begins.
+        /// The offset of the line.
         offset: u64,
-        /// On which physical line.
+        /// The number of its physical line.
         number: u64,
-        /// The greatest accepted length.
+        /// The limit.
         max: usize,
     },
 }
 
 impl ReadError {
-    /// Returns it for a stream that began behind some lines of its file, which were not counted.
+    /// Adds the number of lines before the stream, for a stream that began in the middle of its file.
     pub(crate) fn behind(self, lines: u64) -> Self {
         match self {
             Self::TooLong { offset, number, max } => {
@@ -61,25 +61,25 @@ impl ReadError {
     }
 }
 
-/// A line and where it was found.
+/// A line and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<'a> {
     /// The line.
     pub line: Line<'a>,
-    /// Where its bytes begin in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// The physical line on which it is, from 1.
+    /// The number of its physical line, from 1.
     pub number: u64,
 }
 
-/// The bytes behind the last line, and all that is needed to read on.
+/// The bytes after the last line, with the state needed to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Where they begin in the file.
+    /// Their offset in the file.
     pub offset: u64,
-    /// The physical line on which they begin, from 1.
+    /// The number of the physical line on which they begin, from 1.
     pub number: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct Tail {
 ///
 /// ```text
 /// buffer   .......................................................
-///          taken lines  | blank | physical line ⏎ more    | unused
+///          consumed      | blank | physical line ⏎ more    | unused
 ///                       start   head            lf        filled
 /// ```
 #[derive(Debug)]
@@ -95,11 +95,11 @@ pub struct Reader<R> {
     read: R,
     buffer: Vec<u8>,
     filled: usize,
-    /// The end of the last line: the next separator begins here.
+    /// The end of the last line. The next separator begins here.
     start: usize,
-    /// The rest of the current physical line begins here; before it lies white space only.
+    /// The rest of the current physical line begins here. Between `start` and here is only white space.
     head: usize,
-    /// No LF is between `head` and here.
+    /// There is no LF between `head` and here.
     searched: usize,
     /// The LF of the current physical line, once found.
     lf: Option<usize>,
@@ -107,10 +107,10 @@ pub struct Reader<R> {
     offset: u64,
     /// The number of the current physical line.
     number: u64,
-    /// Whether the current physical line has yielded a line.
+    /// True if the current physical line has already yielded a line.
     glued: bool,
     at_end: bool,
-    /// How many bytes the next read may bring.
+    /// Size of the next read.
     chunk: usize,
     max: usize,
 }
@@ -127,7 +127,7 @@ impl<R: Read> Reader<R> {
         Self::resume(read, Tail::default())
     }
 
-    /// Reads on behind a tail, which the stream must not repeat.
+    /// Resumes after a tail. The stream must not repeat the tail's bytes.
     pub fn resume(read: R, tail: Tail) -> Self {
         Self {
             read,
@@ -147,21 +147,21 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Expects this many bytes, which it then reads at once.
+    /// Sets the number of bytes to expect. They are read at once.
     #[must_use]
     pub(crate) fn expecting(self, bytes: usize) -> Self {
         Self { chunk: (bytes + 1).min(CHUNK), ..self }
     }
 
-    /// Takes lines longer than this for too long.
+    /// Lowers the length limit of a line.
     #[must_use]
     pub fn limited(self, max: usize) -> Self {
         Self { max: max.min(LINE_MAX), ..self }
     }
 
-    /// Returns the next line, None at the end of the stream.
+    /// Returns the next line; None at the end of the stream.
     ///
-    /// After a failure of the stream the call may be tried again; a line that is too long stays so.
+    /// After an I/O error the call may be retried. A line that is too long remains an error.
     pub fn next_line(&mut self) -> Result<Option<Located<'_>>, ReadError> {
         let (from, line, len, shape) = loop {
             self.find_lf();
@@ -176,8 +176,7 @@ impl<R: Read> Reader<R> {
             if let Some(found) = split(segment).next() {
                 let line = self.head + found.separator.len();
                 let len = found.bytes.len();
-                // Whether an opaque line can be split does not excuse its length: without its LF
-                // that is not known.
+                // An opaque line counts to the end of what was read: without its LF, nobody knows whether it can be split.
                 let counted = if found.shape.is_some() { line + len } else { end };
                 if counted - self.start > self.max {
                     return Err(self.too_long(line));
@@ -212,14 +211,14 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// Gives back the room of a long line that was taken, before more is read.
+    /// Releases the memory of a long line that was consumed, before reading more.
     pub(crate) fn give_back(&mut self) {
         if self.buffer.len() > SPACIOUS && self.filled - self.start < self.buffer.len() / 4 {
             self.move_to_front();
         }
     }
 
-    /// Returns the tail, once there are no more lines.
+    /// Returns the tail. Call it after the last line.
     pub fn into_tail(mut self) -> Tail {
         let blank = self.buffer.get(self.start..self.head).unwrap_or_default();
         let number = self.number - memchr_iter(b'\n', blank).count() as u64;
@@ -236,9 +235,9 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Moves the bytes that are not yet taken to the front.
+    /// Moves the unconsumed bytes to the front of the buffer.
     fn move_to_front(&mut self) {
-        // A long line that is in front stays there; moved to its own place each time, it would cost its square.
+        // A long line already at the front is not moved again; otherwise reading it would take quadratic time.
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.filled, 0);
         }
@@ -254,7 +253,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads a chunk behind the bytes that are not yet taken.
+    /// Reads a chunk after the unconsumed bytes.
     fn fill(&mut self) -> Result<(), ReadError> {
         self.move_to_front();
         if self.buffer.len() < self.filled + self.chunk {
@@ -264,7 +263,7 @@ impl<R: Read> Reader<R> {
         match self.read.read(free) {
             Ok(0) => self.at_end = true,
             Ok(len) => {
-                // A read that fills its room may have much more behind it.
+                // If a read fills its buffer, there may be much more.
                 if len == free.len() {
                     self.chunk = (4 * self.chunk).min(CHUNK);
                 }

@@ -1,24 +1,24 @@
-//! Kimi CLI's format: `context.jsonl`, what the model sees, in order.
+//! Kimi CLI's format: `context.jsonl`, which contains what the model sees, in order.
 //!
 //! ```text
 //! {"role": "_system_prompt", "content"}   the last one wins
-//! {"role": "_checkpoint", "id"}           numbered by the agent; a revert gives the number out again
+//! {"role": "_checkpoint", "id"}           numbered by the agent; after a revert, numbers are used again
 //! {"role": "_usage", "token_count"}
 //! {"role": user|assistant|tool|system, name?, content, tool_calls?, tool_call_id?}
 //! ```
 //!
-//! Records have no ids; the whole file is the path. A line ends with LF, CRLF or CR, as text does for Python. A revert, a
-//! D-Mail, a compaction and a clear each rotate the file: an older state is another file, so nothing branches here and no
-//! way leads back by appending. The beginning of the next file tells which of them it was:
+//! Records have no ids; the whole file is the path. A line ends with LF, CRLF or CR, as in Python's text mode. A revert, a
+//! D-Mail, a compaction and a clear each rotate the file. Older states are in other files, so nothing branches within a file, and
+//! appending cannot go back. The beginning of the next file shows why the file was rotated:
 //!
 //! ```text
 //! compaction  prompt, checkpoint 0, the message that previous context has been compacted
-//! revert to N the lines before the first checkpoint N, then N again as soon as the agent goes on
+//! revert to N the lines before the first checkpoint N; then N again as soon as the agent continues
 //! D-Mail      the same, then a message of the agent from its future self
-//! clear       nothing of the conversation
+//! clear       no conversation
 //! ```
 //!
-//! No file tells whether it went back to the first checkpoint or was cleared; both begin again.
+//! A revert to the first checkpoint and a clear produce the same file.
 //!
 //! A hint is empty, or one byte that marks a system prompt.
 
@@ -56,28 +56,28 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Kimi;
 
-/// The hint of a system prompt, of which only the last counts.
+/// The hint of a system prompt. Only the last one is sent.
 const PROMPT: u8 = 1;
 
-/// How a note begins that the agent, or undertext, says in the user's place.
+/// The beginning of a note in the user's place, by the agent or undertext.
 const NOTE_START: &str = "<system>";
 
-/// How the agent begins a text that it says in the user's place.
+/// The beginnings of texts that the agent puts in the user's place.
 const NOTE: [&str; 2] = [NOTE_START, "<system-reminder>"];
 
-/// How it begins the summary that follows a compaction.
+/// The beginning of the summary after a compaction.
 const SUMMARY: &str = "<system>Previous context has been compacted";
 
-/// How it tells the model the number of a checkpoint.
+/// The beginning of the text that tells the model the number of a checkpoint.
 const CHECKPOINT: &str = "<system>CHECKPOINT ";
 
-/// How it begins what its future self says; that comes after the first blank line.
+/// The beginning of a D-Mail. The message of the future self comes after the first blank line.
 const MAIL: &str = "<system>You just got a D-Mail from your future self.";
 
-/// How a text that it says in the user's place ends.
+/// The end of a text that the agent puts in the user's place.
 const NOTE_END: &str = "</system>";
 
-/// The files that it keeps next to its sessions: the output shown, which grows with each turn, and the settings.
+/// Files that the agent keeps next to its sessions: the displayed output, which grows with each turn, and the settings.
 const ASIDE: [&str; 2] = ["wire.jsonl", STATE];
 
 /// The traits of the format.
@@ -127,7 +127,7 @@ impl Identify for Kimi {
         None
     }
 
-    /// The folder of the file, behind the session's if it is a sub-agent's.
+    /// The name of the file's folder; for a sub-agent, after the session's id.
     fn session_of(
         &self,
         file: &FilePath,
@@ -146,7 +146,7 @@ impl Identify for Kimi {
         name.is_some_and(|name| ASIDE.contains(&name)) && !is_beside_kimi_code(file)
     }
 
-    /// Sessions that begin with the same lines, the first answer of the model included, were one.
+    /// Sessions that begin with the same lines up to and including the first answer of the model were once one session.
     fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         if let Some(tie) = tie_of_sub_agent(session) {
             return Ok(vec![tie]);
@@ -239,7 +239,7 @@ impl Read for Kimi {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [role, content] = record.pick(["role", "content"]);
         let role = role.and_then(Raw::text);
-        // Kimi passes over what is of another type.
+        // Kimi ignores a prompt of another type.
         let is_prompt = role.as_deref() == Some("_system_prompt")
             && content.is_some_and(|content| content.text().is_some());
         let kind = match role.as_deref() {
@@ -354,7 +354,7 @@ impl Walk for Kimi {
         graph: &dyn Graph,
         last: &[EntryNumber],
     ) -> Result<Vec<EntryNumber>, Failure> {
-        // Of several prompts the last one is sent.
+        // Only the last prompt is sent.
         settled_up_to(last, |entry| Ok(graph.record(entry)?.hint.first() == Some(&PROMPT)))
     }
 
@@ -384,7 +384,7 @@ impl Walk for Kimi {
             }
         }
         let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
-        // Behind the checkpoint that is given again, and what the model is told of it.
+        // A D-Mail comes after the repeated checkpoint and its announcement to the model.
         for place in PlaceNumber::each(marker.max(shared)..next.end().min(marker.plus(3))) {
             let Some(entry) = next.at(place)? else { continue };
             if next.record(entry)?.kind == Kind::Note
@@ -427,7 +427,7 @@ impl Write for Kimi {
         }))
     }
 
-    /// As the program does it: all is written again, and its checkpoints begin again.
+    /// Like the program itself: the whole file is written again, and checkpoint numbers start over.
     fn compaction(
         &self,
         graph: &dyn Graph,
@@ -452,7 +452,7 @@ impl Write for Kimi {
     }
 }
 
-/// Writes a model's answer with all its calls, because their results must follow the message that has them.
+/// Writes a model's answer with all its calls, because results must follow the message with their calls.
 fn answer(said: &Message) -> Result<Vec<u8>, Invalid> {
     let calls = said.blocks.iter().filter_map(|block| match block {
         Block::Call { id, name, input, .. } => Some(call(id, name, input)),
@@ -475,12 +475,12 @@ fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
     Ok(json!({ "type": "function", "id": id, "function": function }))
 }
 
-/// Returns a record for the program itself, as it writes those.
+/// Returns a record that is not a message, as the program writes it.
 fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
     format!(r#"{{"role": "{role}", "{key}": {number}}}"#).into_bytes()
 }
 
-/// Returns where the conversation begins, and with which kind: the program's words before it do not count.
+/// Returns the place and kind of the first message of the conversation. The program's own texts before it do not count.
 fn first_talk(graph: &dyn Graph) -> Result<Option<(PlaceNumber, Kind)>, Failure> {
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
@@ -492,14 +492,14 @@ fn first_talk(graph: &dyn Graph) -> Result<Option<(PlaceNumber, Kind)>, Failure>
     Ok(None)
 }
 
-/// Returns whether words only tell the model the number of a checkpoint.
+/// Returns true if a text only tells the model the number of a checkpoint.
 fn is_told_checkpoint(words: &str) -> bool {
     let number =
         words.strip_prefix(CHECKPOINT).and_then(|rest| rest.trim_end().strip_suffix(NOTE_END));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Returns the text with which a message's content begins.
+/// Returns the first text of a message's content.
 fn first_words(content: Raw<'_>) -> Option<String> {
     if content.kind() == json::Kind::Array {
         return content.items().find_map(|part| text(part, "text"));
@@ -517,7 +517,7 @@ fn message(record: Raw<'_>) -> Option<Message> {
     };
     let mut blocks = record.get("content").map(content).unwrap_or_default();
     if role == Role::Tool {
-        // A tool that failed says so in the first words of its answer; nothing else in the record does.
+        // The only sign that a tool failed is the beginning of its first text.
         let mut texts = blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text),
             _ => None,

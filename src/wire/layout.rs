@@ -1,53 +1,53 @@
-//! Layout: which files hold a session, how they are named and listed, and where one goes on from another.
+//! Layout: which files contain a session, what they are called, where the agent lists them, and how one file continues another.
 //!
-//! The rest of the program asks of a container only this: records in an order, each a [`Located`] line with the span of
-//! its bytes, and a [`Tail`]; separators, lines and tail, joined, are the container's bytes. Every format of today keeps
-//! records as lines of a stream, which [`jsonl::Reader`] yields. The other containers that agents use fit as well:
+//! The rest of the program needs only this from a container: records in order, each a [`Located`] line with its byte span,
+//! and a [`Tail`]; separators, lines and tail, concatenated, are the container's bytes. All current formats store records as
+//! lines of a stream, which [`jsonl::Reader`] yields. The other containers that agents use fit too:
 //!
 //! ```text
-//! segments    file 1  |meta|q1|a1|q2|a2|            a thread of Codex: built
+//! segments    file 1  |meta|q1|a1|q2|a2|            a Codex thread: implemented
 //!                                ^ 812
-//!             file 2  |meta {goes on from file 1, up to 812}|q3|a3|
+//!             file 2  |meta {continues file 1 at offset 812}|q3|a3|
 //! ```
 //!
-//! A span is in one file of several. [`Files::base`] reads from which place of which file another one goes on,
-//! [`Files::shelves`] tells where the others lie, and [`Files::file_name`] which of them the agent reads.
+//! A span is within one of several files. [`Files::base`] reads which file another one continues and at which offset,
+//! [`Files::shelves`] lists the folders of the other files, and [`Files::file_name`] decides which one the agent reads.
 //!
 //! ```text
-//! compressed  |28 b5 2f fd ..  ..|                  a rollout of Codex, put away: built
+//! compressed  |28 b5 2f fd ..  ..|                  an archived Codex rollout: implemented
 //!     decoded |meta|q1|a1|
 //! ```
 //!
-//! A span counts bytes of the decoded stream. The store keeps the file's own bytes once more, as they lie on the disk,
-//! because no program packs the same lines into the same bytes again.
+//! A span counts bytes of the decoded stream. The store also keeps the compressed bytes exactly as they are on disk, because
+//! another compressor would produce different bytes from the same lines.
 //!
 //! ```text
-//! document    {"sessionId": "u", "messages": [      Gemini CLI before its JSONL: not built
+//! document    {"sessionId": "u", "messages": [      Gemini CLI before its JSONL: not implemented
 //!               {"id": "u1", ..}                    a record, over several physical lines
-//!               ,                                   no record: an opaque line, stored once
+//!               ,                                   not a record: an opaque line, stored once
 //!               {"id": "g1", ..}                    a record
 //!             ]}                                    the tail
 //! ```
 //!
-//! A span is in the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
-//! line, because a separator is white space only; a path passes opaque lines. The agent writes the whole document again
-//! for each message: that makes the next generation, whose records are the same lines but for the new ones.
+//! A span is within the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
+//! line, because a separator may only be white space; a path skips opaque lines. The agent rewrites the whole document for
+//! each message. Each rewrite is the next generation, with the same lines plus the new ones.
 //!
 //! ```text
-//! rows        session ses_1 | message msg_1 | part prt_1 | part prt_2        opencode, OpenClaw 2026.9: not built
-//!     stream  |ses_1|msg_1|prt_1|prt_2|             by time and id, a row a line: its own JSON, the row's columns in front
+//! rows        session ses_1 | message msg_1 | part prt_1 | part prt_2        opencode, OpenClaw 2026.9: not implemented
+//!     stream  |ses_1|msg_1|prt_1|prt_2|             by time and id, a row a line: the row's columns, then its own JSON
 //! ```
 //!
-//! A span counts bytes of that stream, which no file holds: equal rows make equal bytes, and all are read in one
-//! transaction. A row that changes in place is another line under the same name, and a row that is deleted is missing in
-//! the next generation only, so that both states stay.
+//! A span counts bytes of that stream, which is not in any file. Equal rows yield equal bytes, and all rows are read in one
+//! transaction. A row changed in place is another line with the same name. A deleted row is missing only from the next
+//! generation, so both states are preserved.
 //!
-//! The last two need one more method here, which yields the records of a container that is open, with [`jsonl::Reader`]
-//! as the default of a format. The first bytes tell the kind of container (`{` and no record on the first
-//! line, `SQLite format 3`), before a record tells the format. The contract of [`crate::model::line`], by which a
-//! line end is the end of a record, then belongs to that reader alone.
+//! The last two containers need one more method here, which yields the records of an open container; its default would be
+//! [`jsonl::Reader`]. The first bytes of a file reveal the kind of container (`{` without a record on the first line, or
+//! `SQLite format 3`) before a record reveals the format. The rule of [`crate::model::line`] that a line end is the end of a
+//! record would then apply to that reader alone.
 //!
-//! Invariant: nothing here looks whether anything is there.
+//! Invariant: nothing here reads the file system.
 //!
 //! [`jsonl::Reader`]: crate::wire::jsonl::Reader
 //! [`Located`]: crate::wire::jsonl::Located
@@ -57,30 +57,30 @@ use std::path::{Path, PathBuf};
 
 use crate::{json::Raw, model::Record, wire::Invalid};
 
-/// Knows the files in which an agent keeps a session, from names and records.
+/// The files in which an agent stores a session, derived from names and records.
 pub trait Layout {
-    /// Returns the agent's own number of a rotated file, if a file's name says that it is one.
+    /// Returns the agent's own number of a rotated file, if the name is one.
     fn rotation(&self, _name: &str) -> Option<u64> {
         None
     }
 
-    /// Returns the name under which the agent itself would archive its file, told from the names in the folder.
+    /// Returns the name the agent itself would give its file when archiving it, given the names in the folder.
     fn archived_name(&self, _names: &[String]) -> Option<String> {
         None
     }
 
-    /// Returns the file in which the agent lists the folders of its sessions, if it takes none that is not listed.
+    /// Returns the file in which the agent lists the folders of its sessions, if it ignores folders that are not listed.
     fn index(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the folder of a session's file as that list names it, if it does.
+    /// Returns the folder of a session's file as spelled in that list, if it is listed.
     fn listed_folder(&self, _file: &Path, _index: &[u8]) -> Option<String> {
         None
     }
 
-    /// Adds the folder of a session's file to that list and returns it, if it lacks the folder; `folders` are those that it may
-    /// be.
+    /// Adds the folder of a session's file to that list and returns it, unless it is already listed. `folders` are the
+    /// candidates.
     fn list_folder(
         &self,
         _file: &Path,
@@ -90,89 +90,89 @@ pub trait Layout {
         Ok(None)
     }
 
-    /// Returns the file in which the agent keeps titles of the sessions that lie where a file does, if it keeps them in one.
+    /// Returns the file with the titles of the sessions in this file's folder, if the agent keeps titles in one file.
     fn title_list(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Reads from what that file holds which session has which title; the last one of a session counts.
+    /// Reads pairs of session and title from that file. The last title of a session wins.
     fn titled(&self, _list: &Path, _held: &[u8]) -> Vec<[String; 2]> {
         Vec::new()
     }
 
-    /// Returns where more files of the session of a file lie that hold no session themselves.
+    /// Returns the places of further files that belong to a session but contain none.
     fn annexes(&self, _file: &Path, _session: &str) -> Vec<Annex> {
         Vec::new()
     }
 
-    /// Returns the session's file next to which another one is kept, if names tell; the folder of the sessions that share it, if
-    /// they do.
+    /// Returns the session's file next to which another file is kept, or the folder of the sessions that share it; None if names
+    /// do not reveal it.
     fn keeper(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Returns whether a file kept next to a session holds how the agent goes on in it, in a shape of the agent's own.
+    /// Returns true if a file next to a session stores how the agent resumes it, in a shape of the agent's own.
     fn is_state(&self, _file: &Path) -> bool {
         false
     }
 
-    /// Returns whether a record is one with which each file of the agent must begin.
+    /// Returns true if each file of the agent must begin with a record like this one.
     fn opens_file(&self, _record: &Record) -> bool {
         false
     }
 
-    /// Returns why the agent does not resume a file whose first record is this one, if it does not.
+    /// Returns why the agent does not resume a file with this first record; None if it does.
     fn unresumed(&self, _first: Option<&Record>) -> Option<&'static str> {
         None
     }
 }
 
-/// Knows the files of a session whose agent goes on in another one, which of them it reads, and how it is started in one.
+/// The files of a session that an agent spreads over several: which one it reads, and how to start the agent in one.
 pub trait Files {
-    /// Returns, of the first record of a file, where the history begins if that is another file.
+    /// Returns the file and offset at which the history begins, given the first record of a file; None if it begins in this file.
     fn base(&self, _record: Raw<'_>) -> Option<Base> {
         None
     }
 
-    /// Returns the parts of a file's name, if the agent keeps a session in several files.
+    /// Returns the parts of a file name, if the agent stores a session in several files.
     fn file_name(&self, _name: &str) -> Option<FileName> {
         None
     }
 
-    /// Returns the folders in which other files of the session of a file may lie.
+    /// Returns the folders that may contain other files of the session.
     fn shelves(&self, _file: &Path) -> Vec<Shelf> {
         Vec::new()
     }
 
-    /// Returns where another file of a session belongs whose file is where its agent reads it, if the agent goes on in
-    /// files.
+    /// Returns the path at which the agent would read another file of a session; None if the agent does not continue sessions in
+    /// new files.
     fn next_file(&self, _file: &Path, _name: &FileName) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the folder in which the agent keeps its own index of sessions, which names the file of each.
+    /// Returns the folder with the agent's own index of sessions, which names the file of each.
     fn home(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the file in an agent's own folder of which each line belongs to one session.
+    /// Returns the file in an agent's folder in which each line belongs to one session.
     fn shared_list(&self, _root: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the session that a line of that file belongs to, and the number by which the lines are in order.
+    /// Returns the session that a line of that file belongs to, and the number that orders the lines.
     fn owner(&self, _line: Raw<'_>) -> Option<(String, u64)> {
         None
     }
 
-    /// Returns the command that starts the agent in a session whose file is where the agent keeps it.
+    /// Returns the command that resumes a session whose file is where the agent keeps it.
     fn resume(&self, _session: &str, _file: &Path) -> Option<Vec<String>> {
         None
     }
 }
 
-/// Returns a command that names a session by its id. An id comes from a file: one that could be read as an option, or that
-/// names a part of a session, starts nothing.
+/// Returns a command that names a session by its id; None for an id that could be read as an option or that names a part of a
+/// session, because ids come from files.
 pub(super) fn resuming(words: [&str; 2], session: &str) -> Option<Vec<String>> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_id =
@@ -180,23 +180,23 @@ pub(super) fn resuming(words: [&str; 2], session: &str) -> Option<Vec<String>> {
     is_id.then(|| words.into_iter().chain([session]).map(str::to_owned).collect())
 }
 
-/// Where a file says that its history begins: at a place in another file.
+/// The point in another file at which a file's history begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// The id of that file, as [`FileName`] has it.
+    /// The id of that file, as in [`FileName`].
     pub file: String,
-    /// How many bytes of that file belong to the history.
+    /// How many bytes of it belong to the history.
     pub bytes: Option<u64>,
-    /// The ordinal before which the history in that file ends.
+    /// The ordinal at which the history in it ends, exclusive.
     pub ordinal: Option<u64>,
-    /// The session of that file, if the record says that it is another one.
+    /// The session of that file, if the record names another one.
     pub session: Option<String>,
 }
 
-/// The parts of a file's name.
+/// The parts of a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
-    /// When the file was begun: the agent reads the session's newest one.
+    /// When the file was created. The agent reads the session's newest file.
     pub begun: String,
     /// The file's own id.
     pub id: String,
@@ -204,46 +204,46 @@ pub struct FileName {
     pub session: String,
 }
 
-/// Where more files of a session lie: below a folder, by names alone.
+/// A place with more files of a session, described by names alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annex {
-    /// The folder below which they lie.
+    /// The folder below which they are.
     pub from: PathBuf,
-    /// Their own folder, below that one.
+    /// Their folder, relative to that one.
     pub folder: PathBuf,
-    /// The name of the one that is meant; none if all files of the folder are.
+    /// The name of the file; None means all files of the folder.
     pub name: Option<String>,
-    /// Whether they lie away from the session's file, so that only the agent's own folders can hold them.
+    /// True if they are away from the session's file, so that only the agent's own folders can contain them.
     pub is_apart: bool,
     /// Which sessions they belong to.
     pub share: Share,
 }
 
 impl Annex {
-    /// Returns the path of the one that is meant, or of the folder.
+    /// Returns the path of the file, or of the folder.
     pub fn path(&self) -> PathBuf {
         let folder = self.from.join(&self.folder);
         self.name.as_ref().map_or(folder.clone(), |name| folder.join(name))
     }
 }
 
-/// Which sessions a file next to a session belongs to.
+/// Which sessions share a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
-    /// The session alone.
+    /// One session.
     #[default]
     Session,
-    /// All sessions of a project: the newest copy counts.
+    /// All sessions of a project. The newest copy wins.
     Project,
-    /// Each line belongs to the session that [`Files::owner`] reads from it.
+    /// Each line belongs to the session that [`Files::owner`] returns for it.
     Lines,
 }
 
-/// A folder in which an agent keeps files of its sessions.
+/// A folder in which an agent keeps session files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shelf {
     /// The folder.
     pub path: PathBuf,
-    /// How many folders deep files may lie in it: folders named by year, month and day.
+    /// How many levels of folders below it to search, for folders named by year, month and day.
     pub depth: usize,
 }

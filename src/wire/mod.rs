@@ -1,19 +1,20 @@
-//! Formats: the only way in and out. Seven traits and one constant for each format, a file or a folder each.
+//! Formats: the only code that reads or writes records of agents. Each format is a file or folder with seven traits and one
+//! constant.
 //!
 //! ```text
-//! Identify  which format a record or a file is of, and which session it holds
-//! Layout    which files hold a session, how they are named and listed
-//! Files     the files of a session whose agent goes on in another one, and where that goes on from
-//! Read      one record: an Envelope (what paths need) and Messages (what it says)
-//! Walk      a session: the head at which its agent resumes, the path to it, what of that it sends
-//! Write     new records, and the lines that take the agent elsewhere
-//! Hooks     how the agent tells a program of its sessions, and the settings by which it does
+//! Identify  which format a record or file has, and which session it contains
+//! Layout    which files contain a session, what they are called and where they are listed
+//! Files     the files of a session that its agent continues in new files, and where each continues another
+//! Read      one record: an Envelope (what paths need) and Messages (the content)
+//! Walk      a session: the head at which its agent resumes, the path to it, the part of the path that it sends
+//! Write     new records, and the lines that move the agent to another entry
+//! Hooks     how the agent notifies a program of its sessions, and the settings for it
 //! Traits    the properties that all records of a format share
 //! ```
 //!
-//! A [`Format`] is all of them. It sees a session through a [`Graph`] and keeps nothing.
+//! A [`Format`] is all of them. It sees a session through a [`Graph`] and has no state.
 //!
-//! Invariant: nothing here reads a file of an agent by itself, and no record, however broken, is an error.
+//! Invariant: nothing here opens an agent's file, and no record, however broken, causes an error.
 
 mod answers;
 mod anthropic;

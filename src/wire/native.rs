@@ -6,10 +6,10 @@
 //! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}
 //! ```
 //!
-//! A `note` is a user entry that is not the user's: the model reads it, and it begins no turn. The conversation goes on
-//! from the last record in the file that is part of a chain.
+//! A `note` is a user entry that does not come from the user: the model reads it, but it does not begin a turn. The conversation
+//! continues from the last record of the file that is on a chain.
 //!
-//! Invariant: a record that a caller wrote keeps every byte of the fields that it has; missing ones are added behind.
+//! Invariant: fields of a record supplied by a caller keep every byte; missing fields are appended.
 
 use std::collections::BTreeSet;
 
@@ -348,7 +348,7 @@ fn message(record: Raw<'_>) -> Option<Message> {
     })
 }
 
-/// Reads why an answer ended.
+/// Parses the stop reason of an answer.
 fn stop_of(word: &str) -> Option<Stop> {
     match word {
         "aborted" => Some(Stop::Aborted),
@@ -357,7 +357,7 @@ fn stop_of(word: &str) -> Option<Stop> {
     }
 }
 
-/// Returns the first call of an answer without words: its record holds the answer's thinking and metadata too.
+/// Returns the first call of an answer without text. Its record also contains the answer's thinking and metadata.
 fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
     if !said.text().is_empty() {
         return None;
@@ -368,7 +368,7 @@ fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Returns a message of a model: its words and thoughts, and its metadata.
+/// Returns a message of a model: its text, thinking and metadata.
 fn answer(said: &Message) -> Value {
     let thought = |block: &Block| match block {
         Block::Thinking(Thinking { signature: Some(data), is_redacted: true, .. }) => {
@@ -400,16 +400,16 @@ fn answer(said: &Message) -> Value {
     message
 }
 
-/// Puts a call's input into its record as it was written: its numbers may be larger than any type, its keys may repeat.
+/// Inserts a call's input into its record unparsed: numbers may exceed any type, and keys may repeat.
 fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>, Invalid> {
-    // Outside of strings a line break is but white space, and inside of them JSON has none.
+    // Outside of strings a line break is only white space, and inside of strings JSON does not allow one.
     let input = input.trim().replace(['\n', '\r'], " ");
     let tool = format!(r#"{{"id":{},"name":{},"input":{input}}}"#, json!(id), json!(name));
     json::with_fields(line, &[("tool", tool.as_bytes())])
         .ok_or_else(|| Invalid("the tool's input is not JSON".into()))
 }
 
-/// Checks a record that a caller wrote and adds the fields that it leaves out.
+/// Checks a record supplied by a caller and fills in missing fields.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     let (record, kind) = write::asked(line)?;

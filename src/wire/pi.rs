@@ -1,4 +1,4 @@
-//! pi's format: a header, then entries that name their parents; `OpenClaw`'s sessions of 2026.2 are the same.
+//! pi's format: a header, then entries that name their parents. `OpenClaw`'s sessions of 2026.2 have it too.
 //!
 //! ```text
 //! header  type:session, version?, id, timestamp, cwd, parentSession?
@@ -6,10 +6,10 @@
 //! v1      no version; entries without id and parentId, a chain in file order; firstKeptEntryIndex counts parsed lines
 //! ```
 //!
-//! The agent goes on from the last line that is no header, whatever its type. After a compaction it sends the summary,
-//! then the path from the first kept entry up to the compaction, then the rest; a first kept entry that is not on the
-//! path keeps nothing. Since 0.87 the system prompt is said by messages, in sections that later ones change; a compaction
-//! holds the whole of it, and keeps no such message. An edit replaces the content of an earlier entry, or takes it out.
+//! The agent continues from the last line that is not a header, whatever its type. After a compaction it sends the summary,
+//! then the path from the first kept entry up to the compaction, then the rest. If the first kept entry is not on the
+//! path, nothing is kept. Since 0.87 the system prompt is in messages, with sections that later messages change; a compaction
+//! contains the whole prompt and keeps no such message. An edit replaces the content of an earlier entry, or removes the entry.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -35,11 +35,11 @@ use crate::{
     },
 };
 
-/// The format of pi and of `OpenClaw`.
+/// The format of pi and `OpenClaw`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi;
 
-/// The texts of entries without messages, each by its type and its key.
+/// The texts of entries without messages: type and key.
 const REMARKS: [(&str, &str); 3] =
     [("context_edit", "replacement"), ("label", "label"), ("session_info", "name")];
 
@@ -54,7 +54,7 @@ const TRAITS: Traits = Traits {
             each: None,
             annexes: &[],
         },
-        // Since 0.87 a variable may name the folder of the sessions alone.
+        // Since 0.87 an environment variable may name the folder of sessions alone.
         Folder {
             agent: "pi",
             variable: Some("PI_CODING_AGENT_SESSION_DIR"),
@@ -75,7 +75,7 @@ const TRAITS: Traits = Traits {
     programs: &["pi", "openclaw"],
     line: PhysicalLine::OneRecordOrMarked,
     claim: Some(Claim { place: ClaimPlace::Beside(".lock"), process: "pid", started: "starttime" }),
-    // An edit is of no kind of its own.
+    // Edits do not have a kind of their own.
     omissions: &[Kind::Result, Kind::Boundary, Kind::Note, Kind::Meta],
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
@@ -116,7 +116,7 @@ impl Identify for Pi {
         header(record).then(|| text(record, "cwd"))?
     }
 
-    /// A header may name the file that its session was made of; an entry that is copied keeps its line.
+    /// A header may name the file that its session was created from. A copied entry keeps its line.
     fn ties(&self, _session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         let mut ties = Vec::new();
         for place in graph.end().earlier() {
@@ -189,7 +189,7 @@ impl Read for Pi {
     }
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
-        // By itself, a message without words of its own is known to change what another one said.
+        // Taken alone, a message without text of its own must be a change to an earlier one.
         let is_later = record.get("message").is_some_and(|said| read::words(said).is_empty());
         let place = if is_later { Place::Later } else { Place::First };
         read::message(record, place).into_iter().collect()
@@ -207,7 +207,7 @@ impl Read for Pi {
         read::prompt(record).into_iter().chain(read::message(record, Place::First)).collect()
     }
 
-    /// The name that the user gave last.
+    /// The last name that the user gave.
     fn titles(&self, record: &Record) -> Option<Titled> {
         let is_name = record.kind == Kind::Meta && hint(record).0 & SENT != 0;
         is_name.then_some(Titled::User)
@@ -229,7 +229,7 @@ impl Read for Pi {
         self.names_model(record).then_some(Telling::Model)
     }
 
-    /// The head of the file, a change of the model, and an answer tell it.
+    /// The header, model changes and answers contain these facts.
     fn told(&self, record: Raw<'_>) -> Told {
         let said = record.get("message").unwrap_or(record);
         let model = text(said, "model").or_else(|| text(said, "modelId"));
@@ -289,7 +289,7 @@ impl Write for Pi {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         if walk::is_chain(graph)? {
-            // pi chains all entries in file order, whatever one says.
+            // pi chains all entries in file order, whatever their parents.
             return Ok(None);
         }
         Ok(Some(vec![match back.note {
@@ -306,14 +306,14 @@ impl Write for Pi {
     ) -> Result<Option<Lines>, Failure> {
         let Compaction { sent, kept, summary, metadata, .. } = compaction;
         let (key, first) = if walk::is_chain(graph)? {
-            // pi numbers the entries as it opens the file. An index behind the last one keeps nothing.
+            // pi numbers the entries when it opens the file. An index after the last one keeps nothing.
             let first = match kept.first() {
                 Some(said) => walk::index_of(graph, said.entry)?,
                 None => Some(u64::from(u32::MAX)),
             };
             ("firstKeptEntryIndex", first.map(Value::from))
         } else {
-            // What is no entry before it keeps nothing.
+            // An id that is not an earlier entry keeps nothing.
             let mut first = Some(setting.uuid.clone());
             if let Some(said) = kept.first() {
                 let line = graph.line(said.entry)?;
@@ -333,7 +333,7 @@ impl Write for Pi {
             (key): first,
             "tokensBefore": metadata.pre_tokens,
             "details": { CUSTOM_TYPE: metadata.fields() },
-            // The details are not of pi's own shape.
+            // The details are not in pi's own shape.
             "fromHook": true,
         });
         if let (Value::Object(fields), Some(message)) =
@@ -345,7 +345,7 @@ impl Write for Pi {
     }
 }
 
-/// Returns a record that holds the system prompt with what later ones changed of it.
+/// Returns a record whose system prompt includes the changes of later records.
 fn folded(record: Raw<'_>, later: &[Edited<'_>]) -> Option<Vec<u8>> {
     let mut system = System::default();
     system.see(record.bytes());
@@ -358,7 +358,7 @@ fn folded(record: Raw<'_>, later: &[Edited<'_>]) -> Option<Vec<u8>> {
     with_field(record.bytes(), key, system.message(Value::Null)?.to_string().as_bytes())
 }
 
-/// Returns the id of the session in a file that its path names: the part behind the time.
+/// Returns the id of the session in a file, from the file's path: the part of the name after the time.
 fn session_in(path: &str) -> Option<&str> {
     let name = path.rsplit(['/', '\\']).next()?;
     let stem = name.strip_suffix(".jsonl").unwrap_or(name);

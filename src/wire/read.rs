@@ -1,6 +1,6 @@
-//! Reading: one record, in the shape that all formats share.
+//! Reads one record into the types that all formats share.
 //!
-//! Invariant: no record, however broken, is an error.
+//! Invariant: no record, however broken, causes an error.
 
 use crate::{
     json::Raw,
@@ -8,73 +8,73 @@ use crate::{
     wire::{Answers, Earlier},
 };
 
-/// What is sent of a record in place of all that it says, as [`Edit`](crate::wire::Edit) tells it of an entry.
+/// What is sent instead of a record's own content. [`Edit`](crate::wire::Edit) is the same for an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Edited<'a> {
-    /// The content that this other record has for it.
+    /// The content in this other record.
     Content(Raw<'a>),
-    /// What a rollback leaves of its history that leaves this many turns.
+    /// The record's history after a rollback that keeps this many of its turns.
     Turns(u64),
-    /// Nothing: what it changes of the system prompt is said where that is.
+    /// Nothing. Its change to the system prompt is sent where the prompt is.
     Later,
 }
 
-/// Reads records of one format, each by itself.
+/// Reads the records of one format, one at a time.
 pub trait Read {
-    /// Returns the envelope of a record: the values that paths need.
+    /// Returns a record's envelope: the values that paths need.
     fn envelope(&self, record: Raw<'_>) -> Envelope;
 
-    /// Returns the messages of a record: none unless it is part of the conversation, several where one record
-    /// represents a whole history.
+    /// Returns the messages of a record: none if it is not part of the conversation, several if it represents a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
-    /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds, and with
-    /// what edits put in place of theirs.
+    /// Returns the messages of a record as the agent sends them: with the text that the agent wraps around or adds to them, and
+    /// with `edits` applied.
     fn sent(&self, record: Raw<'_>, _edits: &[Edited<'_>]) -> Vec<Message> {
         self.messages(record)
     }
 
-    /// Returns the places where a record holds tools' answers.
+    /// Returns where a record stores tool results.
     fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
         Answers::default()
     }
 
-    /// Returns the omissions by the agent itself that a record tells.
+    /// Returns what the agent itself left out, as reported by this record.
     fn earlier(&self, _record: Raw<'_>) -> Vec<Earlier> {
         Vec::new()
     }
 
-    /// Returns the agent's own number of a checkpoint, if this record sets one.
+    /// Returns the agent's own checkpoint number, if this record sets a checkpoint.
     fn checkpoint(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    /// Returns the message of a record to the model from a later state of the conversation, in the agent's own way.
+    /// Returns the text of a record that is a message to the model from a later state of the conversation, in the agent's own
+    /// way.
     fn mail(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    /// Returns the words by which a graph shows a record whose own begin with what is said of every such one.
+    /// Returns the text that a graph shows for a record whose content begins with boilerplate.
     fn headline(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    /// Returns by whom a title is that a record gives its session; [`Read::title`] returns it.
+    /// Returns who gave the title in this record; None if it has no title. [`Read::title`] returns the title.
     fn titles(&self, _record: &Record) -> Option<Titled> {
         None
     }
 
-    /// Returns the title that a record gives its session.
+    /// Returns the session title in this record.
     fn title(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    /// Returns the kind of fact that a record may tell of the session's model; [`Read::told`] returns the fact.
+    /// Returns the kind of fact about the session's model that a record may contain. [`Read::told`] returns the fact.
     fn tells(&self, _record: &Record) -> Option<Telling> {
         None
     }
 
-    /// Returns the facts that a record tells of the session's model, and of where its agent works.
+    /// Returns the facts in a record about the session's model and the agent's environment.
     fn told(&self, _record: Raw<'_>) -> Told {
         Told::default()
     }
@@ -85,57 +85,57 @@ pub trait Read {
 pub struct Envelope {
     /// Its kind.
     pub kind: Kind,
-    /// Its own name.
+    /// Its name.
     pub name: Option<String>,
-    /// The edge that it names.
+    /// The edge to its parent.
     pub parent: Link,
     /// When it was written.
     pub time: Option<Timestamp>,
-    /// Other data for the format's path rule, in a form of the format's own.
+    /// Further data for the format's path rule, in an encoding of its own.
     pub hint: Vec<u8>,
 }
 
-/// The edge that a record names.
+/// The edge from a record to its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It follows nothing.
+    /// It has no parent.
     Root,
-    /// It follows the record of this name.
+    /// Its parent is the record of this name.
     Named(String),
-    /// It follows the record before it in its file.
+    /// Its parent is the record before it in the file.
     Before,
 }
 
 impl Envelope {
-    /// Returns the envelope of a line that is no record.
+    /// Returns the envelope of a line that is not a record.
     pub fn opaque() -> Self {
         Self { kind: Kind::Opaque, name: None, parent: Link::Root, time: None, hint: Vec::new() }
     }
 
-    /// Returns what the record is, apart from what it says.
+    /// Returns the record's structure without its content.
     pub(crate) fn frame(&self) -> (Kind, Option<&str>, &Link, Option<Timestamp>) {
         (self.kind, self.name.as_deref(), &self.parent, self.time)
     }
 
-    /// Returns the tag of the name.
+    /// Returns the tag of its name.
     pub fn tag(&self) -> Option<NameTag> {
         self.name.as_deref().map(NameTag::of)
     }
 }
 
-/// By whom a session's title is.
+/// Who gave a session its title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Titled {
-    /// It sums up the conversation that ends at the record of this name, which may be another session's.
+    /// It summarises the conversation up to the record of this name, which may be in another session.
     Summary(NameTag),
-    /// The agent made it.
+    /// The agent.
     Agent,
-    /// The user gave it.
+    /// The user.
     User,
 }
 
 impl Titled {
-    /// Returns its rank: a title goes before those of lower ranks.
+    /// Returns its rank. A title with a higher rank wins.
     pub fn rank(self) -> u8 {
         match self {
             Self::Summary(_) => 0,
@@ -145,37 +145,37 @@ impl Titled {
     }
 }
 
-/// A kind of fact that a record may tell of the session's model.
+/// A kind of fact about the session's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// Its name.
+    /// The model's name.
     Model,
-    /// Figures: how many tokens it takes, or took for an answer.
+    /// Numbers: the size of its context window, or the tokens used by an answer.
     Figures,
-    /// What it is sent besides the conversation, perhaps.
+    /// Possibly what is sent besides the conversation.
     Setup,
 }
 
-/// The facts that a record tells of the session's model, and of where its agent works.
+/// Facts in a record about the session's model and the agent's environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The model's name.
     pub model: Option<String>,
-    /// How many tokens it takes.
+    /// The size of its context window in tokens.
     pub window: Option<u64>,
-    /// How many tokens the answer before the record took, where no answer says it itself.
+    /// The usage of the answer before the record, if no answer contains it.
     pub usage: Option<Usage>,
-    /// The system prompt, where it is no message.
+    /// The system prompt, if it is not a message.
     pub system: Option<String>,
-    /// The tools that the model was offered: their JSON as it is in the record.
+    /// The tools offered to the model, as the JSON in the record.
     pub tools: Option<String>,
-    /// For how many seconds the provider keeps what it cached for the answer in the record, where that says it.
+    /// For how many seconds the provider caches the prompt of the answer in this record, if the record says so.
     pub cached_for: Option<u64>,
-    /// Where the agent works, and with what.
+    /// The agent's environment.
     pub scene: Scene,
 }
 
-/// The facts that a record tells of where and with what its agent works.
+/// Facts in a record about the agent's environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scene {
     /// The operating system.
@@ -184,11 +184,11 @@ pub struct Scene {
     pub shell: Option<String>,
     /// The agent's version.
     pub version: Option<String>,
-    /// The folder.
+    /// The working folder.
     pub folder: Option<String>,
     /// The branch that is checked out there, or the commit.
     pub git_branch: Option<String>,
-    /// The remote, as it was written.
+    /// The git remote, as written in the record.
     pub remote: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -197,7 +197,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Returns it with what another one tells more.
+    /// Fills in missing facts from another scene.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

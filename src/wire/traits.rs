@@ -1,4 +1,4 @@
-//! Traits: the properties that all records and all sessions of a format share.
+//! Traits: the properties that all records and sessions of a format share.
 
 use crate::{
     json::Raw,
@@ -12,72 +12,72 @@ use crate::{
     reason = "each is a fact of its own, and none excludes another"
 )]
 pub struct Traits {
-    /// The format's name, for ever.
+    /// The format's name, which never changes.
     pub name: &'static str,
-    /// Where its agents keep sessions.
+    /// The folders in which its agents store sessions.
     pub folders: &'static [Folder],
     /// The names of the programs that load its sessions.
     pub programs: &'static [&'static str],
-    /// How long its agent keeps sessions, if it deletes them by itself.
+    /// How long its agent keeps sessions, if it deletes old ones itself.
     pub cleanup: Option<Cleanup>,
-    /// The names of files in which its agent keeps keys, in small letters, wherever they lie.
+    /// The names, in lowercase, of files in which its agent stores credentials, in any folder.
     pub secrets: &'static [&'static str],
-    /// What to know before the agent is started, if its newest version resumes nothing.
+    /// What the user should know before starting the agent, if its newest version cannot resume anything.
     pub ended: Option<&'static str>,
-    /// Whether the agent resumes no file without a message.
+    /// True if the agent only resumes a file that contains a message.
     pub resumes_messages_only: bool,
-    /// Where its processes say which session they have open, if they do.
+    /// Where its processes record which session they have open, if they do.
     pub claim: Option<Claim>,
-    /// The process that its agent leaves in the background, if it does.
+    /// The background process that its agent leaves running, if it does.
     pub service: Option<Service>,
-    /// The name of the file that the agent reads, if it archives older states of it under names of its own.
+    /// The name of the live file, if the agent archives older states of it under other names.
     pub live_name: Option<&'static str>,
-    /// Whether another file may take the place of one that the agent reads.
+    /// True if the live file may be replaced by another file.
     pub is_rotatable: bool,
-    /// Whether the parent of a record is always in the same file.
+    /// True if the parent of a record is always in the same file.
     pub has_parents_in_file: bool,
     /// What its agent reads of a physical line.
     pub line: PhysicalLine,
-    /// Whether records have names of their own.
+    /// True if records have names.
     pub has_names: bool,
-    /// Whether records say when they were written.
+    /// True if records have timestamps.
     pub has_times: bool,
-    /// Whether the agent sets checkpoints itself.
+    /// True if the agent sets checkpoints itself.
     pub has_checkpoints: bool,
-    /// Whether sub-agents of some versions work in the session's own file.
+    /// True if some versions write sub-agents into the session's own file.
     pub has_sub_agents_within: bool,
-    /// The kinds of records that tell the agent's omissions; no other is read for them.
+    /// The kinds of records that may report something the agent left out. No other records are searched.
     pub omissions: &'static [Kind],
-    /// Whether the first call of an answer without words is part of the answer's own record.
+    /// True if the first call of an answer without text is in the answer's own record.
     pub joins_first_call: bool,
-    /// Whether all calls of an answer are part of the answer's own record.
+    /// True if all calls of an answer are in the answer's own record.
     pub joins_calls: bool,
-    /// If the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered: its words
-    /// in place of a result that is missing, and of one that had not come at the end.
+    /// Set if the agent sends a result only directly after its call, never moves one, and drops unanswered calls. Contains the
+    /// text that it sends for a missing result, and for one that was not recorded before the session ended.
     pub takes_results_in_place: Option<[&'static str; 2]>,
-    /// Whether a record can be written as a caller wrote it.
+    /// True if a record can be written exactly as a caller supplies it.
     pub takes_records: bool,
-    /// How the agent sends results as they stand, if it does, and what it puts in place of one that is missing.
+    /// What the agent sends for a missing result, if it sends results in the order of the file.
     pub unanswered: Option<Unanswered>,
-    /// The nearby record that a new one is written like.
+    /// The existing record that a new one copies its common fields from.
     pub nearby: Nearby,
-    /// The words that the agent puts around a summary as it sends it, and does not write.
+    /// The text that the agent wraps around a summary when sending it, but does not write to the file.
     pub around_summary: Option<[&'static str; 2]>,
-    /// How a summary begins that a compaction writes, before its own words.
+    /// The text that a compaction writes before the words of a summary.
     pub summary_opening: &'static str,
-    /// Whether a compaction holds the whole system prompt as it then is, so that no message of the system before it stays.
+    /// True if a compaction contains the whole current system prompt, so that earlier system messages are dropped.
     pub retells_system: bool,
-    /// Returns what a record without messages says: a title, say, or the progress of a sub-agent.
+    /// Returns the text of a record without messages, such as a title or the progress of a sub-agent.
     pub remarks: fn(Raw<'_>) -> Vec<Message>,
-    /// Bytes that each record has whose messages say more than the record does: words that the agent puts around its own.
+    /// Byte strings that occur in each record whose messages say more than the record, because the agent adds text to it.
     pub worded: &'static [&'static str],
-    /// Bytes that each record has whose answer the agent moved to a file.
+    /// Byte strings that occur in each record whose tool result was moved to a file.
     pub moved: &'static [&'static str],
-    /// How a note begins that is written in the agent's own way, before its words.
+    /// The text before a note that is written in the agent's own way.
     pub note_opening: &'static str,
-    /// The interface whose blocks the records hold as a model sent them, if it is one.
+    /// The API whose content blocks the records contain unchanged, if they do.
     pub interface: Option<Interface>,
-    /// The name that records have in place of a model's where no model answered.
+    /// The placeholder that records have as the model's name if no model answered.
     pub no_model: Option<&'static str>,
 }
 
@@ -86,71 +86,71 @@ pub struct Traits {
 pub enum PhysicalLine {
     /// The records on it.
     Records,
-    /// A record, if that is all it holds.
+    /// One record, if the line contains nothing else.
     OneRecord,
-    /// The same; a byte order mark before the record is passed over.
+    /// Like `OneRecord`, but a byte order mark before the record is skipped.
     OneRecordOrMarked,
-    /// The same as the first; a CR alone ends a physical line, too.
+    /// Like `Records`, but a CR alone also ends a physical line.
     OneRecordOfAnyEnd,
 }
 
 impl PhysicalLine {
-    /// Returns whether this white space between two records leaves both on one physical line.
+    /// Returns true if two records with this white space between them share a physical line.
     pub fn joins(self, separator: &[u8]) -> bool {
         let ends: &[u8] = if self == Self::OneRecordOfAnyEnd { b"\n\r" } else { b"\n" };
         !separator.iter().any(|byte| ends.contains(byte))
     }
 }
 
-/// What an agent puts in for a call that nothing answered.
+/// What an agent sends for a call without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// Nothing: all messages are sent as they stand.
+    /// Nothing: messages are sent as they are.
     Nothing,
-    /// An answer of its own.
+    /// A result that it makes up.
     Answer {
-        /// Its words.
+        /// Its text.
         words: &'static str,
-        /// Whether it says that the tool failed.
+        /// True if it is marked as a failure of the tool.
         is_error: bool,
-        /// Whether only results before the next message of the user or the model count, so that the answer comes after
-        /// these; else a result anywhere counts, the answer comes after its call, and results without a call are left out.
+        /// If true, only results before the next message of the user or model count, and the made-up result comes after these.
+        /// If false, a result anywhere counts, the made-up result comes after its call, and results without a call are dropped.
         is_by_turn: bool,
     },
 }
 
-/// How long an agent keeps a session that nobody goes on with.
+/// How long an agent keeps a session that nobody resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// The file of the agent's settings, in its own folder.
+    /// The agent's settings file, in its own folder.
     pub settings: &'static str,
-    /// The field in it that says how many days.
+    /// The setting with the number of days.
     pub field: &'static str,
-    /// How many days without that field.
+    /// The default number of days.
     pub days: u64,
 }
 
-/// Files of JSON in which an agent's processes say which session they have open.
+/// JSON files in which an agent's processes record which session they have open.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// Where they are.
+    /// Where the files are.
     pub place: ClaimPlace,
-    /// The field with the id of the process.
+    /// The field with the process id.
     pub process: &'static str,
-    /// The field with the start time of the process, as the system gives it.
+    /// The field with the process's start time, as reported by the operating system.
     pub started: &'static str,
 }
 
-/// Where the files are in which processes say which session they have open.
+/// Where the files are in which processes record the session they have open.
 #[derive(Clone, Copy, Debug)]
 pub enum ClaimPlace {
-    /// Next to the session's file, under its name with this ending.
+    /// Next to the session's file; the name is the session file's name plus this suffix.
     Beside(&'static str),
-    /// One for each process.
+    /// In a folder, one file per process.
     Folder {
-        /// The folder, in the agent's own.
+        /// The folder, in the agent's own folder.
         name: &'static str,
-        /// The field with the session's id.
+        /// The field with the session id.
         session: &'static str,
     },
 }
@@ -158,58 +158,58 @@ pub enum ClaimPlace {
 /// A process that an agent leaves running in the background.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// The argument that tells its command line from others of the agent.
+    /// The argument that identifies its command line.
     pub argument: &'static str,
-    /// The command that ends it.
+    /// The command that stops it.
     pub stop: &'static str,
 }
 
-/// An interface of models.
+/// The API of a model provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// `OpenAI`'s responses.
+    /// `OpenAI`'s Responses API.
     Openai,
 }
 
-/// A folder in which an agent keeps its sessions.
+/// A folder in which an agent stores sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Folder {
     /// The agent.
     pub agent: &'static str,
-    /// The variable that names the agent's own folder, if the agent reads one.
+    /// The environment variable that names the agent's own folder, if the agent reads one.
     pub variable: Option<&'static str>,
-    /// That folder in the user's home, where no variable names it, if it then has one.
+    /// The default for the agent's own folder, relative to the user's home; None if there is no default.
     pub usual: Option<&'static str>,
-    /// The folder in it that holds the sessions; if this is empty, it does so itself.
+    /// The folder of sessions in it; empty if it contains the sessions itself.
     pub sessions: &'static str,
-    /// If the sessions lie in each folder of that one, the folder in there that holds them.
+    /// If each subfolder of that folder has its own folder of sessions: the name of that folder.
     pub each: Option<&'static str>,
-    /// The folders in the agent's own that hold more of each session, in a folder named by its id.
+    /// Folders in the agent's own folder with more files of each session, in a subfolder named by its id.
     pub annexes: &'static [&'static str],
 }
 
-/// The nearby record that a new one is written like.
+/// The existing record that a new one copies its common fields from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nearby {
-    /// No record.
+    /// None.
     Nothing,
-    /// The head: what it says of the program and its folder is said again.
+    /// The head. Its fields about the program and the working folder are repeated.
     Head,
-    /// The last one of the file, from which the records are counted.
+    /// The last record of the file, which also provides the record count.
     Last,
-    /// The last one of the path that says which model answers, else the last one of the file.
+    /// The last record of the path that names the model; else the last record of the file.
     Model,
 }
 
 impl Traits {
-    /// Returns whether a name in place of a model's is one.
+    /// Returns true if a model name is a real one, not the placeholder.
     pub fn is_model(&self, name: &str) -> bool {
         Some(name) != self.no_model
     }
 
-    /// Returns the traits of most formats, under a name.
+    /// Returns the default traits, with this name.
     pub(super) const fn named(name: &'static str) -> Self {
         Self {
             name,

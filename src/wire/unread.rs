@@ -1,16 +1,15 @@
-//! Agents whose files are told from all others and are not read yet, so that none of them is taken for another's; and where
-//! they keep them.
+//! Agents whose files are recognised but not yet read, so that none is mistaken for another format; and where they store them.
 //!
 //! ```text
 //! Copilot CLI    {"type": "session.start", "data", "id", "timestamp", "parentId"}   a dot in each type, and data
-//! kimi-code      {"type": "turn.prompt", "agentId", "time"}                         a dot, and a number as the time
+//! kimi-code      {"type": "turn.prompt", "agentId", "time"}                         a dot, and a numeric time
 //! Gemini CLI     {"sessionId", "projectHash"} {"$set"} {"$rewindTo"} {"type": "gemini"}, or one document of these
 //! Qwen Code      {"uuid", "parentUuid", "sessionId", "message": {"parts"}}          or a systemPayload
-//! opencode       a database, an export or documents with ids as ses_.., msg_.., prt_..
+//! opencode       a database, an export or documents with ids such as ses_.., msg_.., prt_..
 //! OpenClaw       since 2026.9 a database with a table of transcript_events
 //! ```
 //!
-//! Invariant: what another format reads stays that format's, because one odd record decides nothing.
+//! Invariant: a file that a supported format reads is never claimed here because of one odd record.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +17,10 @@ use memchr::memmem;
 
 use crate::json::{Fields, Kind, Raw};
 
-/// How a database begins.
+/// The first bytes of a database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-/// An agent, and whether a record is of its making.
+/// An agent, and a test whether a record is one of its own.
 type Agent = (&'static str, fn(&Fields<'_>) -> bool);
 
 const COPILOT: Agent = ("Copilot CLI", |record| {
@@ -60,24 +59,24 @@ const OPENCODE: Agent = ("opencode", |record| {
     is_id(record.get("id")) || is_id(record.get("info").and_then(|info| info.get("id")))
 });
 
-/// Since 2026.9 it keeps its sessions in databases.
+/// Since 2026.9, OpenClaw stores its sessions in databases.
 const OPENCLAW: &str = "OpenClaw";
 
 const AGENTS: [Agent; 5] = [COPILOT, KIMI_CODE, GEMINI, QWEN, OPENCODE];
 
-/// The texts that all stand in a document of an agent, not far from its beginning.
+/// For each agent, texts that all occur near the beginning of its documents.
 const DOCUMENTS: [(&str, &[&[u8]]); 3] = [
     (GEMINI.0, &[b"\"projectHash\""]),
     (GEMINI.0, &[b"\"history\"", b"\"role\"", b"\"parts\""]),
     (OPENCODE.0, &[b"\"id\"", b"\"ses_"]),
 ];
 
-/// The texts that all stand in a database of an agent: how its ids begin, or the name of a table.
+/// For each agent, texts that all occur in its database: prefixes of ids, or the name of a table.
 const DATABASES: [(&str, &[&[u8]]); 2] =
     [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), (OPENCLAW, &[b"transcript_events"])];
 
-/// Where an agent keeps its session files: the agent, the variable that names its own folder, that folder in the home, the
-/// folder in it that holds the sessions, and the path of a session file below that, where `*` represents any characters.
+/// Where an agent stores session files: the agent, the environment variable for its own folder, the default of that folder in
+/// the home, the folder of sessions in it, and the path of a session file below that, where `*` matches any characters.
 type Place = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -90,19 +89,18 @@ const PLACES: [Place; 6] = [
     (OPENCLAW, Some("OPENCLAW_STATE_DIR"), ".openclaw", "agents", "*/agent/openclaw-agent.sqlite"),
 ];
 
-/// The folder in which an agent of a user keeps session files that are not read yet.
+/// A folder in which an agent stores session files that are not yet read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadHome {
     /// The agent.
     pub agent: &'static str,
     /// The folder.
     pub path: PathBuf,
-    /// The path of a session file in it; `*` represents any characters of a name.
+    /// The path of a session file below it; `*` matches any characters of a name.
     pub files: &'static str,
 }
 
-/// Returns where the agents of a user that are not read yet keep session files; `variable` looks up the folders that they were
-/// given.
+/// Returns the folders of session files that are not yet read. `variable` looks up environment variables.
 pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<UnreadHome> {
     let home_of = |place: Place| {
         let (agent, name, usual, folder, files) = place;
@@ -112,14 +110,14 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     PLACES.into_iter().filter_map(home_of).collect()
 }
 
-/// Returns the agent of which most of these records are.
+/// Returns the agent that wrote most of these records.
 pub fn agent_of_most(records: &[Fields<'_>]) -> Option<&'static str> {
     let of = |knows: fn(&Fields<'_>) -> bool| records.iter().filter(|of| knows(of)).count();
     let (agent, _) = AGENTS.into_iter().find(|(_, knows)| of(*knows) * 2 > records.len())?;
     Some(agent)
 }
 
-/// Returns the agent of a file of which no record is of a format that is read: by its records, its place, or its beginning.
+/// Returns the agent of a file without a record of a supported format, by its records, its path, or its first bytes.
 pub fn agent_of_rest(records: &[Fields<'_>], file: &Path, begin: &[u8]) -> Option<&'static str> {
     let of = |(_, knows): &Agent| records.iter().any(knows);
     let by_record = AGENTS.into_iter().find(of).map(|(agent, _)| agent);
@@ -129,13 +127,13 @@ pub fn agent_of_rest(records: &[Fields<'_>], file: &Path, begin: &[u8]) -> Optio
     by_record.or_else(by_place).or_else(|| Some(document()?.0))
 }
 
-/// Returns whether a file that begins so is a database.
+/// Returns true if a file that begins with these bytes is a database.
 pub fn is_database(begin: &[u8]) -> bool {
     begin.starts_with(DATABASE)
 }
 
-/// Returns the agent that keeps its sessions in a database, by the file's name, or its tables; `mentions` tells whether bytes
-/// occur in it.
+/// Returns the agent of a database, by the file's name or its tables. `mentions` returns true if the file contains the given
+/// bytes.
 pub fn agent_of_database(file: &Path, mentions: &dyn Fn(&[u8]) -> bool) -> Option<&'static str> {
     if file.file_name().is_some_and(|name| name == "opencode.db") {
         return Some(OPENCODE.0);
@@ -144,7 +142,7 @@ pub fn agent_of_database(file: &Path, mentions: &dyn Fn(&[u8]) -> bool) -> Optio
     found.map(|(agent, _)| agent)
 }
 
-/// Returns whether a file is in a folder of a session of kimi-code: `wd_../session_../`, or deeper.
+/// Returns true if a file is in a session folder of kimi-code, `wd_../session_../`, at any depth.
 pub(super) fn is_beside_kimi_code(file: &Path) -> bool {
     let begins = |folder: &Path, tag: &str| {
         folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(tag.as_bytes()))

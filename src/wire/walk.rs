@@ -1,33 +1,32 @@
-//! Walking: the head at which an agent resumes, the paths to it, the part that it sends, and its departures.
+//! Walk: the head at which an agent resumes, paths to entries, the part of a path that is sent, and departures.
 
 use crate::{
     model::{EntryNumber, EntrySet, Record},
     wire::{Failure, Graph},
 };
 
-/// How much of a path is read first, to see whether the rest is known.
+/// How many of the last entries of a path to read first when looking for a known one.
 const STEP: usize = 64;
 
-/// Finds its way through a session as the agent itself would.
+/// Finds paths through a session exactly as the agent would.
 pub trait Walk {
     /// Returns the entry at which the agent would resume.
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure>;
 
-    /// Returns the entries from the beginning to a head as the agent would read them, compactions crossed; of many, the
-    /// last `limit`.
+    /// Returns the last `limit` entries of the path from the beginning to a head, as the agent would read it, across compactions.
     fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure>;
 
-    /// Returns [`Walk::path`] of one graph for many heads: entries read for one of them serve the next.
+    /// Returns [`Walk::path`] for many heads of one graph. Entries read for one head are reused for the next.
     fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
         Ok(Box::new(move |head, limit| self.path(graph, head, limit)))
     }
 
-    /// Returns the entries of a path, or of its last ones, that the agent would send: after a compaction summary, kept part,
+    /// Returns the entries of a path, or of its end, that the agent would send: after a compaction the summary, the kept messages
     /// and the rest.
     fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure>;
 
-    /// Returns those of the last entries of a path that are settled: the path before one, and what is sent of that, follow
-    /// from the file up to there, as long as names mean the same, and nothing behind bears on them.
+    /// Returns which of the last entries of a path are settled. The path before a settled entry, and the part of it that is sent,
+    /// depend only on the file up to there, provided names resolve to the same entries and no later entry affects it.
     fn settled(
         &self,
         _graph: &dyn Graph,
@@ -36,13 +35,12 @@ pub trait Walk {
         Ok(Vec::new())
     }
 
-    /// Returns the last of the messages that came before a summary and follow it because its compaction keeps them, or the
-    /// summary itself if it keeps nothing.
+    /// Returns the last of the earlier messages that a compaction keeps after its summary; the summary itself if it keeps none.
     fn last_kept(&self, _graph: &dyn Graph, summary: EntryNumber) -> Result<EntryNumber, Failure> {
         Ok(summary)
     }
 
-    /// Returns the last entry of a path that its agent sends though all turns are taken back; `None` if nothing stays.
+    /// Returns the last entry of a path that the agent still sends after rolling back all turns; None if nothing remains.
     fn start(
         &self,
         _graph: &dyn Graph,
@@ -51,69 +49,69 @@ pub trait Walk {
         Ok(None)
     }
 
-    /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
+    /// Returns the ends of reverted branches: entries at which the conversation was continued elsewhere, in order.
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure>;
 
-    /// Returns a way to find the entries of one graph that called sub-agents which work in the same file.
+    /// Returns a function that finds the callers of sub-agents that work in the same file.
     fn callers<'g>(&'g self, _graph: &'g dyn Graph) -> Callers<'g> {
         Box::new(|_| Ok(None))
     }
 
-    /// Returns whether a record belongs to a sub-agent that works in its session's own file.
+    /// Returns true if a record belongs to a sub-agent that works in the session's own file.
     fn is_of_sub_agent(&self, _record: &Record) -> bool {
         false
     }
 
-    /// Returns whether the agent cleared older answers of tools where a record is; the conversation goes on over it.
+    /// Returns true if the agent cleared earlier tool results at this record without ending the conversation.
     fn clears(&self, _record: &Record) -> bool {
         false
     }
 
-    /// Returns how the agent left a state of its file for the next one.
+    /// Returns how the agent went from one generation of its file to the next.
     fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
         Ok(None)
     }
 }
 
-/// The entries from the beginning to a head, as an agent would read them.
+/// The entries from the beginning to a head, as the agent would read them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    /// The entries, the first one first.
+    /// The entries, oldest first.
     pub entries: Vec<EntryNumber>,
-    /// The edges that were mended to find them.
+    /// The edges that were repaired on the way.
     pub repairs: Vec<Repair>,
 }
 
-/// The entries of a path that an agent sends.
+/// The entries of a path that the agent sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The entries, as they are sent.
+    /// The entries, in the order in which they are sent.
     pub entries: Vec<EntryNumber>,
-    /// Those of them of which something else is sent than they say.
+    /// The entries that are sent with other content than their own.
     pub edits: Vec<(EntryNumber, Edit)>,
-    /// Whether nothing is sent of what comes before the part of the path that was looked at.
+    /// True if nothing before the inspected part of the path is sent.
     pub is_whole: bool,
 }
 
-/// What is sent of an entry in place of all that it says.
+/// What is sent instead of an entry's own content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The content that another record has for it.
+    /// The content in another record.
     Content(EntryNumber),
-    /// What a rollback leaves of its history that leaves this many turns.
+    /// The entry's history after a rollback that keeps this many of its turns.
     Turns(u64),
-    /// Nothing: what it changes of the system prompt is said where that is.
+    /// Nothing. Its change to the system prompt is sent where the prompt is.
     Later,
 }
 
-/// Finds the paths of one graph: to a head, and of many entries the last ones.
+/// Finds paths of one graph: the last entries, up to a limit, of the path to a head.
 pub type Paths<'g> = Box<dyn FnMut(EntryNumber, usize) -> Result<Path, Failure> + 'g>;
 
-/// Finds the entry that called the sub-agent whose first record is at an entry, if that is in the same file. What is read
-/// for one sub-agent serves the next that comes after it.
+/// Finds the entry that called a sub-agent, given the first record of the sub-agent, if the call is in the same file. Entries
+/// read for one sub-agent are reused for later ones.
 pub type Callers<'g> = Box<dyn FnMut(EntryNumber) -> Result<Option<EntryNumber>, Failure> + 'g>;
 
-/// Returns those of the last entries of a path from which on there is none that bears on what comes before it.
+/// Returns the settled ones of the last entries of a path: those from which on no entry affects what comes before.
 pub(super) fn settled_up_to(
     last: &[EntryNumber],
     mut bears: impl FnMut(EntryNumber) -> Result<bool, Failure>,
@@ -129,15 +127,15 @@ pub(super) fn settled_up_to(
     Ok(settled)
 }
 
-/// Returns the entries that a head's path adds to the known ones: from its last known one on. They are then known.
+/// Returns the entries that the path of a head adds to `known`, from its last known entry on, and adds them to `known`.
 ///
-/// It reads no more of a path than it takes to meet a known entry.
+/// It reads only as much of the path as it takes to reach a known entry.
 pub fn added(
     paths: &mut Paths<'_>,
     head: EntryNumber,
     known: &mut EntrySet,
 ) -> Result<Vec<EntryNumber>, Failure> {
-    // Behind a known head an unknown entry may still hang.
+    // The path may continue after a known head with entries that are not known.
     let mut limit = if known.contains(head) { 1 } else { STEP };
     let (mut path, from) = loop {
         let path = paths(head, limit)?.entries;
@@ -151,7 +149,7 @@ pub fn added(
     Ok(path)
 }
 
-/// An edge that a record names and that a path does not take as it is.
+/// An edge that a record names but a path does not follow as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The entry.
@@ -160,21 +158,21 @@ pub struct Repair {
     pub what: &'static str,
 }
 
-/// How an agent left a state of its file for the next one.
+/// How an agent went from one generation of its file to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It went back to a checkpoint, by its own number.
+    /// A revert to a checkpoint, by the agent's own number.
     Revert(String),
-    /// It went back to a checkpoint with a message from its later self.
+    /// A revert to a checkpoint, with a message from the later state.
     Mail(String),
-    /// It put a summary in place of the conversation so far.
+    /// A compaction.
     Compaction,
-    /// It began again.
+    /// A clear.
     Clear,
 }
 
 impl Departure {
-    /// Returns its name, for programs.
+    /// Returns the name used in machine-readable output.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Revert(_) => "revert",
@@ -184,7 +182,7 @@ impl Departure {
         }
     }
 
-    /// Returns the agent's own number of the checkpoint to which it went back.
+    /// Returns the agent's own number of the checkpoint it reverted to.
     pub fn own(&self) -> Option<&str> {
         match self {
             Self::Revert(own) | Self::Mail(own) => Some(own),

@@ -1,4 +1,4 @@
-//! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
+//! Write: new records as the agent itself would write them, and the lines that move the agent to another entry.
 
 use serde_json::Value;
 
@@ -14,25 +14,22 @@ use crate::{
 
 /// Writes records of one format.
 pub trait Write {
-    /// Returns whether a record says which model answers ([`Nearby::Model`]).
-    ///
-    /// [`Nearby::Model`]: crate::wire::Nearby::Model
+    /// Returns true if a record names the model ([`Nearby::Model`]).
     fn names_model(&self, _record: &Record) -> bool {
         false
     }
 
-    /// Returns whether a record represents all that was said before it.
+    /// Returns true if a record replaces everything before it.
     fn replaces_all(&self, _record: &Record) -> bool {
         false
     }
 
-    /// Returns how many bytes of a text, at its beginning and at its end, the agent itself always puts there: they tell what a
-    /// record is.
+    /// Returns how many bytes at the beginning and at the end of a text are the agent's fixed marker of what the record is.
     fn own_words(&self, _text: &str) -> [usize; 2] {
         [0, 0]
     }
 
-    /// Returns whether the records of a file have no names, so that each follows the one before it.
+    /// Returns true if the records of a file have no names, so that the parent of each is the record before it.
     fn is_nameless(&self, _graph: &dyn Graph) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -40,13 +37,13 @@ pub trait Write {
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns new records, which follow each other, in the frame that the agent gives to turns.
+    /// Wraps consecutive new records in the lines that the agent writes around a turn.
     fn framed(&self, records: Vec<Vec<u8>>, _setting: &Setting) -> Vec<Framed> {
         records.into_iter().map(|line| Framed { line, is_asked: true }).collect()
     }
 
-    /// Returns the lines that put these records, of a whole context, each with what is sent in its place, in place of all
-    /// before it, and say a note behind them; None where an agent has no record that does so.
+    /// Returns the lines that replace the whole history with these records, each with the edit to send in its place, and then
+    /// append a note; None if the agent has no record for that.
     fn whole_context(
         &self,
         _context: &[(Vec<u8>, Option<Edit>)],
@@ -56,10 +53,10 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only another way
-    /// can do it, an [`Invalid`] as the error where the note cannot be written.
+    /// Returns the lines that, when appended, move the agent to an entry and add a note there; None if appending cannot do it, an
+    /// [`Invalid`] error if the note cannot be written.
     ///
-    /// The setting is that of the new record: its parent is the name of the entry to go back to.
+    /// The setting is that of the new record. Its parent is the name of the entry to go back to.
     fn branch(
         &self,
         _graph: &dyn Graph,
@@ -69,8 +66,8 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Writes another file of the session, which goes on behind the end of a path, where a note is said; None where the
-    /// agent does not go on in files.
+    /// Returns another file of the session that continues after the end of a path and adds a note there; None if the agent does
+    /// not continue sessions in new files.
     fn segment(
         &self,
         _onward: &Onward<'_>,
@@ -79,10 +76,10 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Returns the lines that put a summary in place of messages, and keep some of them; None where the agent has
-    /// no way to say it there.
+    /// Returns the lines that replace messages with a summary and keep some of them; None if the agent has no way to write that
+    /// there.
     ///
-    /// The settings are those of the new records, in order; the first one's parent is the head.
+    /// The settings are those of the new records, in order. The parent of the first is the head.
     fn compaction(
         &self,
         _graph: &dyn Graph,
@@ -98,128 +95,128 @@ pub trait Write {
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(Speaker, String),
-    /// A model's answer: its words and its metadata. Each of its calls is a draft of its own, except where
-    /// records of the format say them with the metadata: all of them, or the first one of an answer without words.
+    /// A model's answer: its text and metadata. Each call is a draft of its own, except where the format puts calls into the
+    /// answer's record: all of them, or the first call of an answer without text.
     Answer(Box<Message>),
-    /// A message to the model in the user's place that is not the user's.
+    /// A message to the model that is in the user's place but not from the user.
     Note(String),
     /// A tool call; the input is JSON.
     Call {
-        /// The id that its result will name.
+        /// The id that its result refers to.
         id: String,
         /// The tool.
         name: String,
         /// The arguments, as JSON.
         input: String,
     },
-    /// The answer of a tool.
+    /// A tool result.
     Result {
-        /// The call that it answers.
+        /// The id of the call.
         id: String,
         /// Its output.
         output: String,
         /// What went wrong, if the tool failed.
         error: Option<String>,
     },
-    /// A record as the caller wrote it, in a format that takes one; missing fields are filled in.
+    /// A record as the caller supplies it, in a format that accepts one. Missing fields are filled in.
     Record(Vec<u8>),
 }
 
-/// Who speaks in a message that is only words: not a tool, whose answer names its call.
+/// The speaker of a message that is only text. Tool results are not, because they name their call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// Instructions, or words of the program itself.
+    /// Instructions, or text of the program itself.
     System,
 }
 
-/// A line in the frame of a turn.
+/// A line within the frame of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Framed {
     /// The line.
     pub line: Vec<u8>,
-    /// Whether it is one of the records, and no part of the frame.
+    /// True for one of the requested records, false for a line of the frame.
     pub is_asked: bool,
 }
 
-/// Where and when a new record is written.
+/// The context in which a new record is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The agent's id of the session.
     pub session: String,
-    /// The name of the record that it follows, unless it says so itself.
+    /// The name of its parent, unless the record contains it.
     pub parent: Option<String>,
-    /// The record's name, unless it has one.
+    /// Its name, unless the record contains it.
     pub uuid: String,
-    /// When it is written.
+    /// Its time.
     pub time: Timestamp,
-    /// The folder in which the session works.
+    /// The session's working folder.
     pub folder: String,
     /// The branch that is checked out there.
     pub git_branch: Option<String>,
-    /// The line of a record nearby: fields that the agent writes into each record are taken from it.
+    /// The line of an existing record. Fields that the agent writes into every record are copied from it.
     pub nearby: Option<Vec<u8>>,
-    /// Whether the file's records have no names, and this one gets none.
+    /// True if the records of the file have no names and this one gets none.
     pub is_nameless: bool,
-    /// How many bytes of records stand between that one and the new one, if no compaction does.
+    /// How many bytes of records are between that record and the new one, unless a compaction is between them.
     pub since: Option<u64>,
-    /// The tool that was called, of a result.
+    /// For a result: the name of the tool.
     pub tool: Option<String>,
-    /// The line of the record that calls it.
+    /// For a result: the line of the record with the call.
     pub call: Option<Vec<u8>>,
 }
 
-/// A way back by appending.
+/// A move to an earlier entry by appending.
 #[derive(Clone, Copy, Debug)]
 pub struct Back<'a> {
-    /// The head at which the agent is, unless it comes before the first entry.
+    /// The head at which the agent is; None before the first entry.
     pub from: Option<EntryNumber>,
-    /// The entry behind which it is to go on; None is the beginning.
+    /// The entry after which it should continue; None for the beginning.
     pub to: Option<EntryNumber>,
-    /// The path on which it is, or its last entries.
+    /// The path to `from`, or its last entries.
     pub stood: &'a [EntryNumber],
-    /// The path to that entry, which may lie in another generation, or its last entries, from the same on as those.
+    /// The path to `to`, which may be in another generation, or its last entries. Both begin at the same entry.
     pub path: &'a [EntryNumber],
-    /// The note that it is to be told.
+    /// The note to add there.
     pub note: Option<&'a str>,
 }
 
-/// A way on in another file of the session.
+/// A move to an entry by writing another file of the session.
 pub struct Onward<'a> {
-    /// The files that lead to the path's end, the last one as a graph.
+    /// The files that lead to the end of the path; the last one as a graph.
     pub graph: &'a dyn Graph,
-    /// The way.
+    /// The move.
     pub back: &'a Back<'a>,
-    /// The record that opens the session's live file.
+    /// The record at the beginning of the session's live file.
     pub opening: &'a [u8],
-    /// The same files as they were when the path to that entry was read.
+    /// The same files as of when the path to that entry was read.
     pub then: &'a dyn Graph,
-    /// Returns the files that lead there, the first one first.
+    /// Returns the files that lead there, oldest first.
     pub files: &'a dyn Fn() -> Result<Vec<Held>, Failure>,
-    /// Returns where in a file, told by its number in that list, the records before a place end.
+    /// Returns the offset in a file, given its index in that list, at which the records before a place end.
     pub offset: &'a dyn Fn(usize, PlaceNumber) -> Result<u64, Failure>,
 }
 
-/// A file that goes on from others.
+/// A file that continues other files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// The record that opens it.
+    /// The record at its beginning.
     pub opening: Vec<u8>,
-    /// The records behind that.
+    /// The records after that.
     pub lines: Vec<Vec<u8>>,
-    /// The entries that the first of them say again, in order.
+    /// The entries that the first of these records copy, in order.
     pub again: Vec<EntryNumber>,
 }
 
-/// A file from which another one may go on.
+/// A file that another file may continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Its id.
     pub id: String,
-    /// Before which place: its beginning is there, and its agent knows it.
+    /// The place up to which its content is in the file and known to its agent.
     pub held: PlaceNumber,
 }
 
@@ -229,7 +226,7 @@ pub struct Held {
 pub struct Invalid(pub String);
 
 impl Speaker {
-    /// Returns the word that most formats have for the role.
+    /// Returns the name that most formats use for the role.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -239,14 +236,14 @@ impl Speaker {
     }
 }
 
-/// Returns what a tool answered, with what went wrong behind its output.
+/// Returns a tool's output, followed by its error.
 pub(super) fn with_error(output: &str, error: Option<&str>) -> String {
     let error = error.unwrap_or_default();
     let is_apart = output.is_empty() || error.is_empty() || output.ends_with('\n');
     format!("{output}{}{error}", if is_apart { "" } else { "\n" })
 }
 
-/// Reads a record that a caller wrote, and its type.
+/// Parses a record supplied by a caller, and its type.
 pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
     let invalid = |why: &str| Invalid(why.to_owned());
     if std::str::from_utf8(line).is_err() {
@@ -257,7 +254,7 @@ pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
     Ok((record, class))
 }
 
-/// Checks that a record that a caller wrote names no other session.
+/// Checks that a record supplied by a caller does not name another session.
 pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), Invalid> {
     if text(record, "sessionId").is_some_and(|session| session != setting.session) {
         return Err(Invalid("the record's sessionId belongs to another session".into()));
@@ -265,7 +262,7 @@ pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), In
     Ok(())
 }
 
-/// Checks that the message of a record that a caller wrote is of a role, and says something.
+/// Checks that the message of a record supplied by a caller has this role and is not empty.
 pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     let Some(message) = message else { return invalid("the record has no message") };
@@ -280,7 +277,7 @@ pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), 
     Ok(())
 }
 
-/// Adds to a record that a caller wrote those of some fields that it does not have.
+/// Adds those of some fields that a record supplied by a caller lacks.
 pub(super) fn filled(
     record: Raw<'_>,
     fields: &[(impl AsRef<str>, Value)],
@@ -298,12 +295,12 @@ impl Invalid {
         Self("it is not a JSON object".into())
     }
 
-    /// Says that the input of a call is not JSON.
+    /// Makes the error for a call whose input is not JSON.
     pub(super) fn input(error: &serde_json::Error) -> Self {
         Self(format!("the tool's input is not JSON: {error}"))
     }
 
-    /// Says that an agent's sessions take no record as a caller wrote it.
+    /// Makes the error for an agent whose sessions do not accept a record from a caller.
     pub(super) fn as_it_is(agent: &str) -> Self {
         let instead = "use --role, --call, --result or --note";
         Self(format!("{agent}'s sessions do not take raw records; {instead}"))

@@ -1,39 +1,39 @@
-//! What the program keeps of a session besides its file.
+//! The files of a session other than the session file itself.
 //!
 //! ```text
 //! projects/<slug>/<id>.jsonl
-//!                 <id>/tool-results/*              long answers of tools
+//!                 <id>/tool-results/*              long tool results
 //!                 <id>/subagents/agent-<a>.jsonl   a session of its own
 //!                                agent-<a>.meta.json
 //!                 <id>/custom-title.json           the title that a person gave it
-//!                 memory/*                         what it notes of a project, for all sessions in that
-//! history.jsonl                                    what a person typed: the lines of the session
-//! file-history/<id>/*                              files as they were before it changed them
-//! image-cache/<id>/*                               images that were pasted
+//!                 memory/*                         notes about a project, shared by its sessions
+//! history.jsonl                                    what the user typed in any session; some lines are this session's
+//! file-history/<id>/*                              files as they were before the program changed them
+//! image-cache/<id>/*                               pasted images
 //! ```
 
 use std::path::{Path, PathBuf};
 
 use crate::wire::{Annex, Share};
 
-/// The folder in which the sessions lie.
+/// The folder of sessions.
 pub(super) const SESSIONS: &str = "projects";
-/// The folders next to that one.
+/// Folders next to it with more files of each session.
 pub(super) const APART: [&str; 2] = ["file-history", "image-cache"];
 /// The folder of a session's sub-agents.
 pub(super) const SUB_AGENTS: &str = "subagents";
-/// The folder of long answers.
+/// The folder of long tool results.
 const RESULTS: &str = "tool-results";
-/// The file of a title that a person gave.
+/// The file with the title that a person gave.
 const TITLE: &str = "custom-title.json";
-/// The folder of what the program notes of a project.
+/// The folder of notes about a project.
 const MEMORY: &str = "memory";
-/// The file in which the program keeps what was typed in any session.
+/// The file with everything the user typed, in any session.
 pub(super) const PROMPTS: &str = "history.jsonl";
-/// How the file ends that describes a sub-agent.
+/// The suffix of files that describe a sub-agent.
 const META: &str = ".meta.json";
 
-/// Returns where more files of the session of a file lie.
+/// Returns the places of further files of a file's session.
 pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
     let (Some(folder), Some(stem)) = (file.parent(), stem(file, ".jsonl")) else {
         return Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
     near.into_iter().chain(apart).collect()
 }
 
-/// Returns the session's file next to which another one is kept, or the folder of the sessions that share it.
+/// Returns the session's file next to which another file is kept, or the folder of the sessions that share it.
 pub(super) fn keeper(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     if let Some(stem) = stem(file, META).filter(|stem| stem.starts_with("agent-")) {

@@ -1,14 +1,15 @@
-//! Attached: the words in which the program sends an attachment, each text a reminder of its own.
+//! Attachments: the text that the program sends for one, each text in a reminder of its own.
 //!
-//! Claude Code 2.1.329 was asked, with small files made for it; the words on sub-agents are those of 2.1.332. What it says in
-//! words of its own alone (modes, hints at its tools) is not known here, nor is any other class: no provider knows their blocks.
+//! Recorded from Claude Code 2.1.329 with small test files; the text about sub-agents is that of 2.1.332. Text of the program
+//! that does not depend on the record (modes, hints about its tools) is not known here, nor is any other class. Providers know
+//! neither.
 //!
 //! ```text
-//! hook_success {hookName, hookEvent, content}                of a session's beginning and a prompt alone, if it says something
+//! hook_success {hookName, hookEvent, content}                only for the session start and prompts, if there is output
 //! hook_additional_context {hookName, content: [..]}          each part on a line
-//! hook_blocking_error {hookName, blockingError: {..}}        and the command
+//! hook_blocking_error {hookName, blockingError: {..}}        with the command
 //! hook_stopped_continuation {hookName, message}
-//! async_hook_response {response: {systemMessage, ..}}        a reminder of each part
+//! async_hook_response {response: {systemMessage, ..}}        a reminder for each part
 //! other hook_..                                              nothing
 //! file {filename, content: {file}, truncated?}               as if a tool had read it
 //! directory {path, content}                                  as if a tool had listed it
@@ -24,14 +25,14 @@ use crate::{
     wire::fields::{shown, string, text},
 };
 
-/// How many characters of selected lines are sent.
+/// How many characters of the selected lines are sent.
 const SELECTED: usize = 2_000;
 
-/// What is said behind news that need no answer.
+/// Appended to news that needs no answer.
 const AMBIENT: &str = "\n\nThis is ambient context \u{2014} do not narrate it to the user unless they ask or it is \
                        directly relevant to their request.";
 
-/// Returns the texts that are sent for an attachment, or nothing if the record is not one or its class is unknown here.
+/// Returns the texts sent for an attachment; None if the record is not one or its class is not known here.
 pub(super) fn texts(record: Raw<'_>) -> Option<Vec<String>> {
     let [class, attachment] = record.pick(["type", "attachment"]);
     if class?.text()? != "attachment" {
@@ -55,7 +56,7 @@ pub(super) fn texts(record: Raw<'_>) -> Option<Vec<String>> {
     Some(words.iter().map(|words| reminder(words)).collect())
 }
 
-/// Returns the words of what a hook did.
+/// Returns the texts for the outcome of a hook.
 fn hook(attachment: Raw<'_>, class: &str) -> Option<Vec<String>> {
     let [name, event, content] = attachment.pick(["hookName", "hookEvent", "content"]);
     let (name, event) = (string(name).unwrap_or_default(), string(event).unwrap_or_default());
@@ -100,7 +101,7 @@ fn hook(attachment: Raw<'_>, class: &str) -> Option<Vec<String>> {
     })
 }
 
-/// Returns the words of a file that the user named: a call that reads it, and what that found.
+/// Returns the texts for a file that the user mentioned: a call that reads it, and the result.
 fn file(attachment: Raw<'_>) -> Option<Vec<String>> {
     let [name, content, truncated] = attachment.pick(["filename", "content", "truncated"]);
     let name = string(name)?;
@@ -125,7 +126,7 @@ fn file(attachment: Raw<'_>) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Returns the words of a folder that the user named: a call that lists it, and what that found.
+/// Returns the texts for a folder that the user mentioned: a call that lists it, and the result.
 fn directory(attachment: Raw<'_>) -> Option<Vec<String>> {
     let [path, content] = attachment.pick(["path", "content"]).map(string);
     let (path, found) = (path?, format!("\n{}", content?));
@@ -141,7 +142,7 @@ fn called(tool: &str, input: &str, found: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the words of an attachment that is one text.
+/// Returns the text of an attachment that consists of one text.
 fn told(attachment: Raw<'_>, class: &str) -> Option<String> {
     let field = |key| text(attachment, key);
     Some(match class {
@@ -199,7 +200,7 @@ fn told(attachment: Raw<'_>, class: &str) -> Option<String> {
     })
 }
 
-/// Returns the words of lines that the user selected.
+/// Returns the text for lines that the user selected.
 fn selected(attachment: Raw<'_>) -> Option<String> {
     let [first, last, name, lines] =
         attachment.pick(["lineStart", "lineEnd", "filename", "content"]);
@@ -215,7 +216,6 @@ fn selected(attachment: Raw<'_>) -> Option<String> {
     ))
 }
 
-/// Returns the texts in two lists.
 fn lists(attachment: Raw<'_>, keys: [&str; 2]) -> [Vec<String>; 2] {
     attachment.pick(keys).map(|list| {
         let items = list.into_iter().flat_map(Raw::items);
@@ -223,7 +223,7 @@ fn lists(attachment: Raw<'_>, keys: [&str; 2]) -> [Vec<String>; 2] {
     })
 }
 
-/// Returns the words of kinds of sub-agents that came and went.
+/// Returns the text about kinds of sub-agents that were added and removed.
 fn agents(attachment: Raw<'_>) -> String {
     let [added, removed] = lists(attachment, ["addedLines", "removedTypes"]);
     let is = |key| attachment.get(key).and_then(Raw::bool) == Some(true);
@@ -250,7 +250,7 @@ fn agents(attachment: Raw<'_>) -> String {
     parts.join("\n\n")
 }
 
-/// Returns the words of servers that came and went.
+/// Returns the text about servers that were added and removed.
 fn instructions(attachment: Raw<'_>) -> String {
     let [added, removed] = lists(attachment, ["addedBlocks", "removedNames"]);
     let mut parts = Vec::new();

@@ -1,13 +1,13 @@
-//! Entries of a path that a walk by parents misses: blocks and results of its messages, the program's words behind those,
-//! and the followers of the head.
+//! Entries of a path that following parents does not reach: further blocks and results of its messages, program text after
+//! those, and the followers of the head.
 //!
 //! ```text
-//! b1 ─ b2 ─ r2 ─ a       the chain: b1 and b2 call tools, r2 answers the second call
-//!  └─ r1 ─ q ─ h         r1 answers the first, and what hangs behind it in single file goes with it
+//! b1 ─ b2 ─ r2 ─ a       the chain: b1 and b2 call tools, r2 is the result of the second call
+//!  └─ r1 ─ q ─ h         r1 is the result of the first, and the single file of followers after it goes with it
 //! ```
 //!
-//! Invariant: the file is read once from the first entry of the chains on, however many there are, and no entry is put in
-//! twice.
+//! Invariant: an index never reads an entry twice, however many chains it serves, and never reads before their first entry. No
+//! entry is inserted twice.
 
 use std::{
     cmp::Reverse,
@@ -20,21 +20,21 @@ use crate::{
     wire::{Failure, Graph},
 };
 
-/// The entries that may hang next to a chain, in the part of the file that was read for it.
+/// The entries that may belong to a chain without being on it, from the part of the file read so far.
 pub(super) struct Index<'g> {
     graph: &'g dyn Graph,
-    /// Entries from this place on were read.
+    /// Everything from this place on was read.
     from: PlaceNumber,
-    /// The blocks of each message, and the results of its calls, by their places.
+    /// The blocks of each message, and the results of its calls, by place.
     blocks: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
     results: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
-    /// The first of the words behind each block and result, by their places, and whether that is a block.
+    /// The first entry of each run of program text after a block or result, by place, and whether it follows a block.
     runs: BTreeMap<(NameTag, PlaceNumber), (EntryNumber, bool)>,
     /// The messages that call tools, with the place of the last call.
     calling: BTreeMap<NameTag, PlaceNumber>,
-    /// What follows an entry, results apart, the last one first.
+    /// The followers of each entry except results, last one first.
     followers: BTreeMap<EntryNumber, Vec<Follower>>,
-    /// Whether it serves several chains: what is on one may hang next to another.
+    /// Whether it serves several chains. Then entries on a chain are indexed too, because they may belong to another chain.
     is_shared: bool,
 }
 
@@ -46,40 +46,40 @@ struct Follower {
     class: Class,
 }
 
-/// What a follower is.
+/// What kind of follower an entry is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Words of the program.
+    /// Program text.
     Words,
-    /// Words of the program in the user's place.
+    /// Program text in the user's place.
     Meta,
-    /// Nothing to the program, which takes what follows it for its own followers.
+    /// An entry that the program skips; its followers count as followers of its parent.
     Passing,
-    /// A message, or a boundary.
+    /// A message or a boundary.
     Other,
 }
 
-/// The entries that hang next to a chain and belong to it.
+/// The entries that belong to a chain without being on it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
-    /// The blocks of messages on the chain, the words between them, and what hangs on words on the chain, each by the entry on
-    /// the chain behind which it belongs, in the order of the file.
+    /// Blocks of messages on the chain, program text between them, and program text that follows program text on the chain.
+    /// Grouped by the chain entry after which they are inserted, in file order.
     behind: BTreeMap<EntryNumber, Vec<EntryNumber>>,
-    /// The results of their calls and the words behind those and the last block, behind their places, by the last block on
-    /// the chain.
+    /// The results of their calls, and the program text after those and after the last block, with their places. Grouped by the
+    /// last block on the chain.
     results: BTreeMap<EntryNumber, Vec<(PlaceNumber, EntryNumber)>>,
-    /// The entries behind the head that are no messages.
+    /// The entries after the head that are not messages.
     tail: Vec<EntryNumber>,
 }
 
-/// The blocks of a message on the chain, by their places.
+/// The blocks of a message on the chain, by place.
 type Anchors = Vec<(PlaceNumber, EntryNumber)>;
 
-/// How many entries may stand between a result and its call.
+/// How many entries may be between a result and its call.
 const PARALLEL: usize = 64;
 
 impl<'g> Index<'g> {
-    /// Makes an index for one chain, for which nothing was read.
+    /// Makes an empty index for one chain.
     pub(super) fn new(graph: &'g dyn Graph) -> Self {
         Self {
             graph,
@@ -93,12 +93,12 @@ impl<'g> Index<'g> {
         }
     }
 
-    /// Makes an index for several chains.
+    /// Makes an empty index for several chains.
     pub(super) fn shared(graph: &'g dyn Graph) -> Self {
         Self { is_shared: true, ..Self::new(graph) }
     }
 
-    /// Reads what comes before a place no more than once.
+    /// Reads backwards to a place. What was read before is not read again.
     pub(super) fn reach(&mut self, from: PlaceNumber, on_chain: &EntrySet) -> Result<(), Failure> {
         for place in PlaceNumber::each(from..self.from).rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
@@ -132,7 +132,7 @@ impl<'g> Index<'g> {
         Ok(())
     }
 
-    /// Reads which entry one follows.
+    /// Records an entry as a follower of its parent.
     fn follow(&mut self, record: &Record, place: PlaceNumber) -> Result<(), Failure> {
         let (entry, hint) = (record.n, Hint::of(record));
         let Some(parent) = self.graph.parent(entry)? else { return Ok(()) };
@@ -169,15 +169,16 @@ impl<'g> Index<'g> {
         Ok(())
     }
 
-    /// Returns whether the words from an entry on are sent with the answer next to which they hang, if the whole file was read.
+    /// Returns true if the program text that starts at an entry is sent with the answer it follows. The whole file must have been
+    /// read.
     pub(super) fn is_run(&self, first: EntryNumber) -> Result<bool, Failure> {
         let of = caller(self.graph, first)?.filter(|of| self.calling.contains_key(of));
         let Some(of) = of else { return Ok(false) };
         Ok(!self.run(first, of, PlaceNumber::FIRST, &EntrySet::default())?.is_empty())
     }
 
-    /// Returns the words from an entry on, if they follow each other in single file to the end, or to blocks of their message,
-    /// from a place on.
+    /// Returns the run of program text that starts at an entry, if each entry of it has a single follower up to the end or up to
+    /// blocks of the same message. Followers before `from` are ignored.
     fn run(
         &self,
         first: EntryNumber,
@@ -215,8 +216,9 @@ impl<'g> Index<'g> {
         Ok(run)
     }
 
-    /// Finds the entries that belong to a chain that ends at a head, or of many those that are among the last `limit` of the
-    /// path. An entry that is in the file before a part of a chain does not belong to that part.
+    /// Finds the entries that belong to a chain with this head; of many, those among the last `limit` entries of the path.
+    ///
+    /// If the chain is only a part of the whole, an entry before that part in the file does not belong to it.
     pub(super) fn find(
         &mut self,
         chain: &[EntryNumber],
@@ -234,7 +236,7 @@ impl<'g> Index<'g> {
             }
             from = from.min(place.unwrap_or(from));
         }
-        // To a chain without a message only what follows its head belongs, and that comes after it.
+        // A chain without a message has only followers of its head, and these come after the head in the file.
         if anchors.is_empty() {
             from = self.graph.place(head)?.unwrap_or(from);
         }
@@ -251,7 +253,7 @@ impl<'g> Index<'g> {
                     words.extend(run.into_iter().map(|word| (word, is_behind_block)));
                 }
             }
-            // Behind words that part blocks, the order depends on all blocks before those.
+            // If program text splits the blocks, the order after it depends on all earlier blocks.
             let mut limit = limit;
             for ((_, word), _) in &words {
                 limit = if is_between(&self.graph.record(*word)?) { limit } else { usize::MAX };
@@ -290,12 +292,12 @@ impl<'g> Index<'g> {
         Ok(Beside { behind, results, tail: self.tail(from, head, &taken)? })
     }
 
-    /// Returns whether a message calls a tool, from a place on.
+    /// Returns true if a message calls a tool at or after a place.
     fn calls(&self, message: NameTag, from: PlaceNumber) -> bool {
         self.calling.get(&message).is_some_and(|place| *place >= from)
     }
 
-    /// Returns the words that hang on words on a chain, among the blocks and results of a message that calls tools.
+    /// Returns the program text that follows program text on the chain, among the blocks and results of a message with calls.
     fn anchored(
         &self,
         chain: &[EntryNumber],
@@ -337,7 +339,8 @@ impl<'g> Index<'g> {
         Ok(found)
     }
 
-    /// Returns the followers of the head that are no messages, and theirs, each behind its parent in the file.
+    /// Returns the followers of the head that are not messages, and their followers, as long as each comes after its parent in
+    /// the file.
     fn tail(
         &self,
         from: PlaceNumber,
@@ -367,14 +370,14 @@ impl<'g> Index<'g> {
 }
 
 impl Beside {
-    /// Returns the entries that hang elsewhere.
+    /// Returns the entries that have parents elsewhere.
     pub(super) fn apart(&self) -> impl Iterator<Item = EntryNumber> {
         let results = self.results.values().flatten().map(|(_, entry)| entry);
         self.behind.values().flatten().chain(results).copied()
     }
 
-    /// Puts blocks among those on the chain, the first of which stays the first, and results and words among those that follow
-    /// them, in the order of the file.
+    /// Inserts the entries into the chain, in file order: blocks among those on the chain, after the first one, and results and
+    /// program text among the entries that follow them.
     pub(super) fn insert(
         mut self,
         graph: &dyn Graph,
@@ -407,14 +410,14 @@ impl Beside {
     }
 }
 
-/// Moves the blocks of a message together, over the results and the attachments between them.
+/// Moves the blocks of a message together, across results and attachments between them.
 pub(super) fn join(
     graph: &dyn Graph,
     entries: Vec<EntryNumber>,
 ) -> Result<Vec<EntryNumber>, Failure> {
     let mut joined = Vec::with_capacity(entries.len());
     let mut open = None;
-    // The entries between the blocks of the message that is open.
+    // The entries between blocks of the current message.
     let mut between = Vec::new();
     for entry in entries {
         let record = graph.record(entry)?;
@@ -433,37 +436,37 @@ pub(super) fn join(
     Ok(joined)
 }
 
-/// Returns the message of which an entry is a block.
+/// Returns the id of the message that an entry is a block of.
 pub(super) fn message(record: &Record) -> Option<NameTag> {
     Hint::of(record).tags().next().filter(|_| record.kind == Kind::Assistant)
 }
 
-/// Returns whether an entry may hang next to a chain and be sent with it: words of the program, also in the user's place.
+/// Returns true for program text, which may be sent with a chain without being on it, also in the user's place.
 pub(super) fn is_beside(record: &Record) -> bool {
     let hint = Hint::of(record);
     let is_note = record.kind == Kind::Note && (hint.has(Hint::META) || hint.has(Hint::SENT));
     hint.has(Hint::CHAIN) && (is_note || record.kind == Kind::System)
 }
 
-/// Returns whether blocks of a message go on behind an entry.
+/// Returns true if the blocks of a message may continue after an entry.
 fn is_between(record: &Record) -> bool {
     (!is_message(record.kind) || record.kind == Kind::Result || is_queued(record))
         && !is_said(record)
 }
 
-/// Returns whether an entry that is no message is sent as one of the user's: a command's words.
+/// Returns true if an entry is not a message but is sent as one of the user: the output of a command.
 fn is_said(record: &Record) -> bool {
     record.kind == Kind::System && Hint::of(record).has(Hint::LOCAL | Hint::SENT)
 }
 
-/// Returns whether an entry behind an answer of the model is one of what came of it: a result, or words of the program.
+/// Returns true for an entry that an answer of the model may cause: a result or program text.
 pub(super) fn is_of_answer(record: &Record) -> bool {
     let is_other = is_message(record.kind) || record.kind == Kind::Boundary;
     !is_other || record.kind == Kind::Result || is_beside(record)
 }
 
-/// Returns the message that an entry came of, as the parents say: results of calls that were made together may follow each
-/// other, with words of the program between them.
+/// Returns the message that caused an entry, found through its parents. Results of parallel calls may follow each other, with
+/// program text between them.
 fn caller(graph: &dyn Graph, entry: EntryNumber) -> Result<Option<NameTag>, Failure> {
     let mut at = graph.parent(entry)?;
     for _ in 0..PARALLEL {
@@ -477,7 +480,7 @@ fn caller(graph: &dyn Graph, entry: EntryNumber) -> Result<Option<NameTag>, Fail
     Ok(None)
 }
 
-/// Returns whether no later place holds the record, or another of its name.
+/// Returns true if no later place contains this record, or another record of its name.
 pub(super) fn is_last(
     graph: &dyn Graph,
     record: &Record,

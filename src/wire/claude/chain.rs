@@ -1,12 +1,13 @@
-//! The walk that a resume does: how it goes back, and which entries are put next to it.
+//! The walk of a resume: how it follows parents backwards, and where it inserts entries that are not on the chain.
 //!
 //! ```text
-//!          1 ─ 2 ─ 3 ─ 4 ─ [boundary] ─ S ─ 7 ─ 8        the file, the boundary keeps 3 and 4
-//!  path    1   2   [boundary]   S   3   4   7   8        each entry once, the kept ones moved
+//!          1 ─ 2 ─ 3 ─ 4 ─ [boundary] ─ S ─ 7 ─ 8        the file; the boundary keeps 3 and 4
+//!  path    1   2   [boundary]   S   3   4   7   8        each entry once; the kept ones are moved
 //!  context                      S   3   4   7   8
 //! ```
 //!
-//! Invariant: a walk visits an entry once, so it ends; nothing recurses, and mended parents are found in sorted sets.
+//! Invariant: a walk never visits an entry twice, so it ends. Nothing recurses, and replacements for missing parents are found
+//! in sorted sets.
 
 use std::{
     cell::OnceCell,
@@ -26,18 +27,18 @@ use crate::{
     wire::{Edit, Failure, Graph, Path, Repair, Sent},
 };
 
-/// A larger file is not read whole: entries before the last boundary do not exist, unless they are kept.
+/// A larger file is not read whole: entries before the last boundary do not exist unless it keeps them.
 const READ_WHOLE: u64 = 5 << 20;
 
-/// How long before a record with a missing parent another may have been written to become its parent.
+/// A missing parent is replaced with a record written at most this many milliseconds earlier.
 const MENDED_WITHIN: i64 = 5_000;
 
-/// Paths of one graph: entries read for one of them serve the next.
+/// Finds paths of one graph. Entries read for one path are reused for the next.
 pub(super) struct Paths<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
     beside: Index<'g>,
-    /// Whether many paths share the entries that are read.
+    /// Whether the index of entries is shared by many paths.
     is_shared: bool,
 }
 
@@ -53,9 +54,9 @@ impl<'g> Paths<'g> {
         Ok(Self { beside: Index::shared(graph), is_shared: true, ..Self::new(graph)? })
     }
 
-    /// Returns the entries from the beginning to a head; of many the last `limit`.
+    /// Returns the last `limit` entries of the path from the beginning to a head.
     ///
-    /// The walk goes on behind those to where nothing of a message before them can come among them.
+    /// The walk goes further back than that, to the point before which no message can have entries among them.
     pub(super) fn path(&mut self, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         let mut walk = Walk::over(self.graph, Rc::clone(&self.ground));
         if let Some(kept) = &self.ground.kept {
@@ -86,7 +87,7 @@ impl<'g> Paths<'g> {
         let mut repairs = walk.repairs;
         repairs.truncate(told);
         repairs.reverse();
-        // Of a path that is not whole no more of the file is read than it takes.
+        // For a partial path, read no more of the file than necessary.
         let is_part = at.is_some() && !self.is_shared;
         let beside = self.beside.find(&entries, head, is_part, limit)?;
         let apart: Vec<EntryNumber> = beside.apart().collect();
@@ -102,12 +103,13 @@ impl<'g> Paths<'g> {
     }
 }
 
-/// Returns the entries of a path that are sent: the messages behind the last boundary, and of those above it only the kept ones.
+/// Returns the entries of a path that are sent: everything after the last boundary, and the messages that it keeps.
 ///
-/// What came while the model worked is sent behind the last answer or result before it, and so before a prompt that it follows.
+/// A message queued while the model worked is sent directly after the last answer or result before it, and so before a prompt
+/// that it follows.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
-    // The first record that tells of a call that its result is sent cut.
+    // For each call, the first record which says that its result is sent truncated.
     let mut cuts = BTreeMap::new();
     let mut queued = Vec::new();
     for &entry in path.iter().rev() {
@@ -157,16 +159,16 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     Ok(sent)
 }
 
-/// A link of the main chain by its time; of those of one time the last one of the file comes first.
+/// A link of the main chain, sorted by time; of links with the same time, the last one in the file comes first.
 type Timed = (Timestamp, Reverse<PlaceNumber>, EntryNumber);
 
-/// The data that walks over one graph share.
+/// Data shared by all walks over one graph.
 struct Ground {
-    /// The messages that the newest boundary keeps.
+    /// The messages kept by the newest boundary.
     kept: Option<Kept>,
-    /// The newest boundary and its place, if nothing before it is read but what it keeps.
+    /// The newest boundary and its place, if nothing before it is read except what it keeps.
     floor: Option<(EntryNumber, PlaceNumber)>,
-    /// Every link of the main chain: once a link is to be mended.
+    /// All links of the main chain. Computed when the first missing parent is replaced.
     times: OnceCell<Vec<Timed>>,
 }
 
@@ -183,7 +185,7 @@ impl Ground {
         Ok(Self { kept, floor, times: OnceCell::new() })
     }
 
-    /// Returns whether an entry comes before the boundary before which nothing is read, which does not keep it.
+    /// Returns true if an entry comes before the floor and is not kept.
     fn is_unread(&self, graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
         let may_be = self.floor.is_some();
         Ok(may_be && graph.place(entry)?.is_some_and(|place| self.is_below(place, entry)))
@@ -202,16 +204,16 @@ impl Ground {
     }
 }
 
-/// A way back along the chain.
+/// A backward walk along the chain.
 pub(super) struct Walk<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
     seen: EntrySet,
     /// Whether the walk has crossed the newest boundary.
     is_crossed: bool,
-    /// Of links by time that were seen, each with the first of those before it that were seen too.
+    /// Skips over visited links in `times`: each maps to the first of the visited links before it.
     passed: BTreeMap<usize, usize>,
-    /// Of places that were passed above a boundary, each with the first of those before it that were passed too.
+    /// Skips over places visited while crossing boundaries: each maps to the first of the visited places before it.
     passed_places: BTreeMap<PlaceNumber, PlaceNumber>,
     repairs: Vec<Repair>,
 }
@@ -234,7 +236,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns the entry that a walk visits after this one.
+    /// Marks an entry as visited and returns the next one to visit.
     pub(super) fn step(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         self.seen.insert(entry);
         let mut at = entry;
@@ -244,7 +246,7 @@ impl<'g> Walk<'g> {
             if !self.seen.contains(parent) {
                 return Ok(Some(parent));
             }
-            // Kept messages have been visited under the summary; the old conversation goes on above.
+            // Kept messages were already visited. Above the boundary the walk skips them and continues with the old conversation.
             let kept = self.ground.kept.as_ref().filter(|_| self.is_crossed);
             if parent != at
                 && kept.is_some_and(|kept| kept.holds(parent) && passed < kept.order.len())
@@ -257,13 +259,13 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns the entry that an entry follows, mended and with kept messages in their place.
+    /// Returns the parent of an entry, with missing parents replaced and kept messages moved.
     fn parent(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
             if self.ground.floor.is_some_and(|(floor, _)| floor == entry) {
                 self.is_crossed = true;
-                // What was passed because it is not read is above.
+                // Links that were skipped because they were not read are above the boundary.
                 self.passed.clear();
             }
             return self.before(entry);
@@ -285,7 +287,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns whether an entry is read, and the one that it names is not.
+    /// Returns true if an entry is read and its parent is not.
     fn is_cut_off(&self, entry: EntryNumber, parent: EntryNumber) -> Result<bool, Failure> {
         let ground = &self.ground;
         Ok(!self.is_crossed
@@ -293,7 +295,7 @@ impl<'g> Walk<'g> {
             && !ground.is_unread(self.graph, entry)?)
     }
 
-    /// Returns the entry above a boundary: the one that it names, else the link before it in the file.
+    /// Returns the entry above a boundary: the one that it names, else the last link before it in the file.
     fn before(&mut self, boundary: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let Some(place) = self.graph.place(boundary)? else { return Ok(None) };
         if let Some(named) = self.graph.parent(boundary)?
@@ -301,7 +303,7 @@ impl<'g> Walk<'g> {
         {
             return Ok(Some(named));
         }
-        // What was passed once is passed for good: it is no link, or was seen.
+        // A place that was skipped once is never needed again: it is not a link, or was visited.
         let (mut end, mut passed, mut found) = (place, Vec::new(), None);
         while let Some(last) = end.earlier().next_back() {
             let before = self.passed_places.get(&last).copied();
@@ -323,8 +325,8 @@ impl<'g> Walk<'g> {
         Ok(found)
     }
 
-    /// Returns the entry that was written last before one whose parent is missing; of those of one moment, which may be its own,
-    /// the first one of the file.
+    /// Returns the replacement for a missing parent: the latest entry at most [`MENDED_WITHIN`] before; of several with the same
+    /// time, which may be the entry's own, the first one in the file.
     fn mend(
         &mut self,
         record: &Record,
@@ -358,8 +360,7 @@ impl<'g> Walk<'g> {
         Ok(found)
     }
 
-    /// Returns the entry that a record names as the one that it follows, none above a boundary, with kept messages in their
-    /// place.
+    /// Returns the parent that a record names, with kept messages moved but missing parents not replaced. A boundary has none.
     pub(super) fn named(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
@@ -375,13 +376,12 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns the last of the messages that the newest boundary keeps for its summary, and any other entry as it is; nothing
-    /// if it keeps none.
+    /// Returns the last kept message of the newest boundary if the entry is its summary, else the entry; None if nothing is kept.
     pub(super) fn behind_kept(&self, entry: EntryNumber) -> Option<EntryNumber> {
         self.ground.kept.as_ref().map(|kept| kept.behind(entry))
     }
 
-    /// Returns whether a resume can be sent to an entry, and the newest boundary leaves it in reach.
+    /// Returns true if a resume can send an entry and the newest boundary did not drop it.
     pub(super) fn can_be_head(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let record = self.graph.record(entry)?;
         let hint = Hint::of(&record);
@@ -393,15 +393,15 @@ impl<'g> Walk<'g> {
     }
 }
 
-/// The messages before the newest boundary that it keeps.
+/// The messages kept by the newest boundary.
 #[derive(Debug)]
 pub(super) struct Kept {
     boundary: EntryNumber,
     /// The place of the boundary.
     place: PlaceNumber,
-    /// The entry that the first of them follows: the summary, if it is there.
+    /// The entry that the first of them follows: the summary, unless it is missing.
     pub(super) anchor: Option<EntryNumber>,
-    /// Each with the one before it.
+    /// The kept messages, each with the one before it.
     order: BTreeMap<EntryNumber, Option<EntryNumber>>,
     last: EntryNumber,
 }
@@ -413,12 +413,12 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the newest one, also if it is one of a side chain.
+    /// Returns the newest boundary, including boundaries of side chains.
     fn newest(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         Self::before(graph, graph.end())
     }
 
-    /// Returns the last one before a place.
+    /// Returns the last boundary before a place.
     pub(super) fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<Self>, Failure> {
         let Some((place, entry)) = graph.landmark(Landmark::Boundary, place)? else {
             return Ok(None);
@@ -426,11 +426,11 @@ impl Boundary {
         Ok(Some(Self { record: graph.record(entry)?, place }))
     }
 
-    /// Returns the messages that it keeps; nothing if one that it names is missing or no message.
+    /// Returns the messages that it keeps; None if any of them is missing or not a message.
     pub(super) fn kept(&self, graph: &dyn Graph) -> Result<Option<Kept>, Failure> {
         let hint = Hint::of(&self.record);
         let is_segment = hint.has(Hint::SEGMENT);
-        // The program passes what it noted while a tool ran.
+        // The program skips the progress notes of a running tool.
         let named = |tag| {
             let Some(entry) = graph.named(tag)? else { return Ok(None) };
             let is_passed = Hint::of(&graph.record(entry)?).has(Hint::PROGRESS);
@@ -461,8 +461,8 @@ impl Boundary {
         Ok(last.map(|&last| Kept { boundary, place, anchor, order, last }))
     }
 
-    /// Returns whether all before it is dropped where it keeps nothing: in a large file, where it says that it keeps
-    /// nothing, and where an older one says that it keeps something.
+    /// Returns true if everything before a boundary that keeps nothing is dropped: in a large file, if the boundary says that it
+    /// keeps nothing, and if an older one says that it keeps something.
     fn drops(&self, graph: &dyn Graph) -> Result<bool, Failure> {
         Ok(graph.bytes()? > READ_WHOLE
             || match Hint::of(&self.record).tags().count() {
@@ -473,28 +473,28 @@ impl Boundary {
 }
 
 impl Kept {
-    /// Returns what the newest boundary keeps.
+    /// Returns the messages kept by the newest boundary.
     pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         Boundary::newest(graph)?.map_or(Ok(None), |boundary| boundary.kept(graph))
     }
 
-    /// Returns them.
+    /// Returns the kept entries.
     pub(super) fn entries(&self) -> impl Iterator<Item = EntryNumber> {
         self.order.keys().copied()
     }
 
-    /// Returns how many they are.
+    /// Returns their number.
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Returns the place behind the summary.
+    /// Returns the place after the summary.
     pub(super) fn begin(&self, graph: &dyn Graph) -> Result<Option<PlaceNumber>, Failure> {
         let Some(anchor) = self.anchor else { return Ok(None) };
         Ok(graph.place(anchor)?.map(PlaceNumber::next))
     }
 
-    /// Returns the words of the program behind one of them, if nothing else of them is: they follow it, and not the summary.
+    /// Returns the kept entries after `head` if `head` is kept and they are all program text. They follow it, not the summary.
     fn words_behind(
         &self,
         graph: &dyn Graph,
@@ -512,17 +512,17 @@ impl Kept {
         Ok(if at.is_some() { words } else { Vec::new() })
     }
 
-    /// Returns the last of them for the summary, which they follow, and any other entry as it is.
+    /// Returns the last kept message if the entry is the summary, else the entry.
     pub(super) fn behind(&self, entry: EntryNumber) -> EntryNumber {
         if Some(entry) == self.anchor { self.last } else { entry }
     }
 
-    /// Returns whether a message is one of them.
+    /// Returns true if a message is kept.
     pub(super) fn holds(&self, entry: EntryNumber) -> bool {
         self.order.contains_key(&entry)
     }
 
-    /// Returns the entry that a record follows if that is not the one that it names: none where the summary is missing.
+    /// Returns the parent of a record if it differs from the one that the record names; no parent if the summary is missing.
     fn parent(
         &self,
         graph: &dyn Graph,
@@ -533,7 +533,7 @@ impl Kept {
         if let Some(&before) = self.order.get(&entry) {
             return Ok(Some(before.map_or(Parent::Missing, Parent::Entry)));
         }
-        // What misses its parent as the kept messages do is taken for what follows the summary.
+        // The summary is missing, and so is this record's parent: treat the record as a follower of the summary.
         if self.anchor.is_none() && record.parent == Parent::Missing {
             let is_behind = graph.place(entry)? > Some(self.place);
             return Ok(is_behind.then_some(Parent::Entry(self.last)));
@@ -545,7 +545,7 @@ impl Kept {
         let is_dropped =
             graph.place(named)?.is_some_and(|place| place < self.place) && !self.holds(named);
         let is_behind = is_dropped && graph.place(entry)?.is_some_and(|place| place > self.place);
-        // Words of the program that follow what was dropped follow nothing.
+        // Program text whose parent was dropped has no parent.
         let is_said = is_message(record.kind) && !is_queued(record);
         let is_main = is_said && !Hint::of(record).has(Hint::SIDE);
         Ok((is_behind && is_main).then_some(Parent::Entry(self.last)))
@@ -576,15 +576,15 @@ pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, 
     Ok(Boundary::newest(graph)?.map(|boundary| boundary.record.n))
 }
 
-/// Returns whether the program misses the parent that an entry names: it comes after another object on its line, or is what
-/// was noted while a tool ran, and comes after the entry.
+/// Returns true if the program does not find the parent that an entry names: the parent is not the first object on its physical
+/// line, or it is a progress note later in the file.
 fn is_missed(graph: &dyn Graph, entry: EntryNumber, parent: EntryNumber) -> Result<bool, Failure> {
     let Some(place) = graph.place(parent)? else { return Ok(false) };
     let is_passed = Hint::of(&graph.record(parent)?).has(Hint::PROGRESS);
     Ok(is_passed && Some(place) > graph.place(entry)? || graph.is_glued(place)?)
 }
 
-/// Returns every link of the main chain.
+/// Returns all links of the main chain.
 fn times(graph: &dyn Graph) -> Result<Vec<Timed>, Failure> {
     let mut times = Vec::new();
     for place in graph.end().earlier() {

@@ -1,7 +1,7 @@
-//! Where a resume goes on: at the leaf that a pin names, or at what was written last.
+//! The head of a resume: the leaf that a pin names, or the last record of the file.
 //!
 //! ```text
-//! b1 ─ b2 ─ r2 ─ a       a pin on r1 gives way to a: both are of the message of b1 and b2
+//! b1 ─ b2 ─ r2 ─ a       a pin on r1 yields to a: both belong to the message of b1 and b2
 //!  └─ r1
 //! ```
 
@@ -15,15 +15,15 @@ use crate::{
     wire::{Failure, Graph},
 };
 
-/// How many links before the last one may be newer than it.
+/// How many places before the last link are searched for a newer one.
 const LATE: usize = 64;
 
-/// Returns the entry at which a resume would go on.
+/// Returns the entry at which a resume would continue.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut walk = Walk::new(graph)?;
     let (last, side) = last(graph)?;
     let pin = newest_pin(graph, last)?;
-    // The messages that a boundary keeps follow its summary, wherever they stand.
+    // Kept messages follow the summary wherever they are in the file.
     let tail = last.map(|last| walk.behind_kept(last).unwrap_or(last));
     let leaf = match &pin {
         Some(Pin { leaf: None, is_last: true, .. }) => return Ok(None),
@@ -56,7 +56,8 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     Ok(Some(from))
 }
 
-/// Returns whether a resume can be sent to an entry: it is read, it counts, and no boundary dropped it.
+/// Returns true if the agent can resume at an entry: the program reads it, its name is not taken by a later one, and no boundary
+/// dropped it.
 pub(super) fn is_in_reach(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
     let record = graph.record(entry)?;
     let Some(place) = graph.place(entry)? else { return Ok(false) };
@@ -65,7 +66,7 @@ pub(super) fn is_in_reach(graph: &dyn Graph, entry: EntryNumber) -> Result<bool,
         && Walk::new(graph)?.can_be_head(entry)?)
 }
 
-/// Returns the last link of the main chain, or else of a side chain behind it.
+/// Returns the last link of the main chain, and the last link of a side chain after it.
 fn last(graph: &dyn Graph) -> Result<(Option<EntryNumber>, Option<EntryNumber>), Failure> {
     let mut side = None;
     for place in graph.end().earlier().rev() {
@@ -81,13 +82,13 @@ fn last(graph: &dyn Graph) -> Result<(Option<EntryNumber>, Option<EntryNumber>),
     Ok((None, side))
 }
 
-/// Returns whether a record is a link from which a conversation may go on.
+/// Returns true if a record is a link from which a conversation can continue.
 fn is_tail(record: &Record) -> bool {
     let hint = Hint::of(record);
     hint.has(Hint::CHAIN) && !hint.has(Hint::PROGRESS) && !is_aside(record)
 }
 
-/// Returns whether a link of the main chain is read, which it is not where another of its name follows.
+/// Returns true if the program reads a link of the main chain. It does not if a later record has the same name.
 fn is_read(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -99,14 +100,14 @@ fn is_read(
 
 struct Pin {
     leaf: Option<NameTag>,
-    /// Whether it is explicit and nothing was written since.
+    /// True if it is explicit and nothing was written since.
     is_last: bool,
-    /// Whether it was explicit, whatever was written since.
+    /// True if it was ever explicit, whatever was written since.
     was_explicit: bool,
 }
 
-/// Returns the newest pin behind the newest boundary, which those before it on the same leaf make explicit; `tail` is the last
-/// link of the main chain.
+/// Returns the newest pin after the newest boundary. Pins before it on the same leaf make it explicit. `tail` is the last link of
+/// the main chain.
 fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin>, Failure> {
     let place_of = |entry: Option<EntryNumber>| entry.map_or(Ok(None), |entry| graph.place(entry));
     let boundary = place_of(newest_boundary(graph)?)?;
@@ -137,7 +138,7 @@ fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin
     Ok(newest)
 }
 
-/// Returns the leaf of a pin that does not give way to the last link.
+/// Returns the leaf of a pin unless the pin yields to the last link.
 fn pinned(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -154,7 +155,7 @@ fn pinned(
     Ok(holds.then_some(leaf))
 }
 
-/// Returns whether a leaf is met on the way back from the last link, no parent mended, or the leaf's batch of calls is.
+/// Returns true if the path of the last link, without repairs, contains the leaf or the leaf's batch of calls.
 fn gives_way(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -164,7 +165,7 @@ fn gives_way(
 ) -> Result<bool, Failure> {
     let block = if by_batch { batch(graph, walk, leaf)? } else { None };
     let of = block.map_or(Ok(None), |block| Ok::<_, Failure>(message(&graph.record(block)?)))?;
-    // The blocks above the one that was called, with what came of them.
+    // The blocks above the block with the call, and the entries they caused.
     let mut above = EntrySet::default();
     let mut at = block.filter(|_| of.is_some()).map_or(Ok(None), |block| walk.named(block))?;
     while let Some(entry) = at {
@@ -180,7 +181,7 @@ fn gives_way(
     while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
         let record = graph.record(entry)?;
         let is_block = block == Some(entry);
-        // Several calls of one record have their results next to each other.
+        // Several calls in one record have their results next to each other.
         if entry == leaf || of.is_some() && is_block && (is_near || is_result) {
             return Ok(true);
         }
@@ -199,7 +200,8 @@ fn gives_way(
     Ok(false)
 }
 
-/// Returns the block whose call a leaf is of: itself, that of a result, or that above what was noted of either.
+/// Returns the block with the call that a leaf belongs to: the leaf itself, the block of a result, or the block above program
+/// text after either.
 fn batch(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -224,7 +226,7 @@ fn batch(
     Ok(None)
 }
 
-/// Returns whether a message is followed by no other one.
+/// Returns true if no other message follows a message.
 fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool, Failure> {
     if !is_message(graph.record(leaf)?.kind) {
         return Ok(false);
@@ -242,8 +244,8 @@ fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool,
     Ok(true)
 }
 
-/// Returns the newest link that follows the last one of the file, if links before that are newer than it, or as new and follow
-/// it, and no pin says where to go on: it was written late, or again.
+/// Returns the newest descendant of the last link if that link was written late or twice: earlier links are newer, or as new
+/// and follow it, and there is no pin.
 fn newest_below(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -290,7 +292,7 @@ fn newest_below(
     Ok(newest.map(|(_, entry)| entry))
 }
 
-/// Returns whether any pin says where to go on.
+/// Returns true if the file has a pin.
 fn has_pin(graph: &dyn Graph) -> Result<bool, Failure> {
     let mut before = graph.end();
     while let Some((place, entry)) = graph.landmark(Landmark::Signpost, before)? {
@@ -302,7 +304,7 @@ fn has_pin(graph: &dyn Graph) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// Returns the newest message with which a branch ends.
+/// Returns the newest message at the end of a branch.
 fn newest_tip(graph: &dyn Graph, walk: &Walk<'_>) -> Result<Option<EntryNumber>, Failure> {
     let (mut followed, mut answered) = (EntrySet::default(), EntrySet::default());
     let mut links = Vec::new();

@@ -1,14 +1,14 @@
-//! The hooks of Claude Code: a group of our own for each event in the user's settings, with one line for a shell.
+//! Claude Code's hooks: for each event, a group of our own in the user's settings, with one shell command.
 //!
 //! ```text
 //! {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "p='/bin/undertext'; ..; :", "timeout": 10}]}], ..}}
 //! ```
 //!
-//! A container that is empty once the line is out of it was made for it and goes too, unless the line ends with a comment
-//! that names it: that one was there before, and empty.
+//! A container that is empty after removing the line was made for it and is removed too, unless the line ends with a comment
+//! that names the container: that one already existed and was empty.
 //!
-//! A line to which somebody added something is theirs: it is left as it is, and counts as a call if it makes this one.
-//! So does a group that got more fields, such as a matcher, without our line in it.
+//! A line that somebody extended is theirs: it is never changed, and counts as a call if it makes this one.
+//! The same holds for a group with additional fields, such as a matcher, without our line in it.
 
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -21,22 +21,23 @@ use crate::{
     },
 };
 
-/// The events: a session begins or goes on, an answer ends, a compaction begins, a session ends. The last one is not sent
-/// where the program is killed.
+/// The events: a session starts or resumes, an answer ends, a compaction starts, a session ends. The last one is not sent if the
+/// program is killed.
 const EVENTS: [&str; 4] = ["SessionStart", "Stop", "PreCompact", "SessionEnd"];
-/// After how many seconds the program gives up on the line; it ends a session's end after 1.5 unless told.
+/// After how many seconds the program stops waiting for the line. At the end of a session it waits only 1.5 unless set
+/// otherwise.
 const SECONDS: u64 = 10;
-/// How a line ends.
+/// The end of a line.
 pub(super) const END: &str = ":";
-/// How a line goes on that names the containers which were there before.
+/// The end of a line that names the containers which already existed.
 const KEPT: &str = " # keeps";
-/// The name of the whole file among them, of one that held an object and of one that held nothing.
+/// The name of the whole file in that list, if it contained an empty object, and if it was empty.
 const FILE: &str = "file";
 const BLANK: &str = "blank";
-/// The field that holds the events.
+/// The field with the events.
 const FIELD: &str = "hooks";
 
-/// Puts a line into the settings.
+/// Adds a line to the settings.
 pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Vec<u8>, Invalid> {
     let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
     if let Some(settings) = settings.filter(|settings| holds(settings, agent, line)) {
@@ -77,7 +78,7 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Ve
     Ok(text)
 }
 
-/// Takes every line that was put in out of the settings; None if nothing is left of settings that were made for it.
+/// Removes every line of ours from the settings; None if the settings were made for it and nothing is left.
 pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
     if is_blank(settings) {
         return Ok(Some(settings.to_vec()));
@@ -89,7 +90,7 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
         let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
         let Found { hooks: (hooks_at, hooks), event: (event_at, event, groups), .. } = &found;
         let Found { group: (group_at, group, handlers), handler, .. } = &found;
-        // The outermost container that holds nothing else goes as a whole.
+        // Remove the outermost container that contains nothing else.
         let (within, n) = if handlers.items().count() > 1 || group.fields().count() > 1 {
             (*handlers, *handler)
         } else if groups.items().count() > 1 || is_kept(event) {
@@ -111,14 +112,14 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
     Ok((!is_empty || is_kept(FILE)).then_some(text))
 }
 
-/// Returns what in the settings switches all hooks off.
+/// Returns the setting that disables all hooks.
 pub(super) fn hindrance(settings: &[u8]) -> Option<&'static str> {
     const OFF: &str = "disableAllHooks";
     let off = object(settings).ok().and_then(|all| all.get(OFF)?.bool());
     (off == Some(true)).then_some(OFF)
 }
 
-/// Returns whether there is a line that calls the program and to which somebody added something.
+/// Returns true if somebody extended a line that calls the program.
 pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
     let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
     let mut events = hooks.into_iter().flat_map(Raw::fields);
@@ -133,7 +134,7 @@ pub(super) fn programs(settings: &[u8], agent: &str) -> Vec<String> {
     lines.filter_map(|(line, _)| program(&line)).collect()
 }
 
-/// A line that was put in, and each container around it with its number in the next one.
+/// A line of ours, and each container around it with its index in the next outer one.
 struct Found<'a> {
     hooks: (usize, Raw<'a>),
     event: (usize, String, Raw<'a>),
@@ -142,7 +143,7 @@ struct Found<'a> {
     kept: Vec<String>,
 }
 
-/// Finds the first line that was put in.
+/// Finds the first line of ours.
 fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
     let hooks = field(settings, FIELD)?;
     for (event_at, (event, groups)) in hooks.1.fields().enumerate() {
@@ -161,7 +162,7 @@ fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
     None
 }
 
-/// Returns which containers a line names that were there before, if nobody added anything to it.
+/// Returns the containers that a line names as already existing; None if somebody extended the line.
 fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
     let end = behind_call(line, agent, "")?.strip_prefix(END)?;
     let words = if end.is_empty() { end } else { end.strip_prefix(KEPT)? };
@@ -170,7 +171,7 @@ fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
     words.map(|word| is_name(word).then(|| word.to_owned())).collect()
 }
 
-/// Returns the lines that call the program, each with whether it is as it was put in.
+/// Returns the lines that call the program, each with whether it is unchanged.
 fn lines(groups: Raw<'_>, agent: &str) -> Vec<(String, bool)> {
     let handlers = groups.items().filter_map(|group| group.get(FIELD)).flat_map(Raw::items);
     let lines = handlers.filter_map(|said| said.get("command").and_then(Raw::text));
@@ -178,12 +179,12 @@ fn lines(groups: Raw<'_>, agent: &str) -> Vec<(String, bool)> {
     lines.map(|line| (line.clone().into_owned(), kept(&line, agent).is_some())).collect()
 }
 
-/// Returns whether a line that begins so is one to which somebody added something.
+/// Returns true if somebody extended this line.
 fn alters(groups: Raw<'_>, agent: &str, line: &str) -> bool {
     lines(groups, agent).iter().any(|(found, is_made)| !is_made && found.starts_with(line))
 }
 
-/// Returns whether the settings call the program by this line once at each event, and by no other that was put in.
+/// Returns true if the settings contain this line once for each event, and no other line of ours.
 fn holds(settings: &[u8], agent: &str, line: &str) -> bool {
     let Some(hooks) = object(settings).ok().and_then(|all| all.get(FIELD)) else { return false };
     let made = |groups: Raw<'_>, line: &str| {
@@ -197,7 +198,7 @@ fn holds(settings: &[u8], agent: &str, line: &str) -> bool {
     all == own && EVENTS.iter().all(|event| at(event).is_some_and(once))
 }
 
-/// Returns a field of an object that counts, with its number.
+/// Returns the effective field of this name in an object, with its index.
 fn field<'a>(object: Raw<'a>, name: &str) -> Option<(usize, Raw<'a>)> {
     let named = |(n, (key, value)): (usize, (&[u8], Raw<'a>))| {
         (key == name.as_bytes()).then_some((n, value))
@@ -205,7 +206,7 @@ fn field<'a>(object: Raw<'a>, name: &str) -> Option<(usize, Raw<'a>)> {
     object.fields().enumerate().filter_map(named).last()
 }
 
-/// Adds an empty field unless it is there, as what it must be.
+/// Adds an empty field unless it exists. Fails if the existing one is of another kind.
 fn with_field(text: &[u8], within: Raw<'_>, name: &str, kind: Kind) -> Result<Vec<u8>, Invalid> {
     let (empty, what) = match kind {
         Kind::Array => ("[]", "list"),
@@ -221,7 +222,7 @@ fn with_field(text: &[u8], within: Raw<'_>, name: &str, kind: Kind) -> Result<Ve
     }
 }
 
-/// Returns the settings as an object.
+/// Parses the settings as an object.
 fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
     Raw::object(text.trim_ascii()).ok_or_else(|| {
         let fails = serde_json::from_slice::<IgnoredAny>(text).err();
@@ -231,7 +232,7 @@ fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
     })
 }
 
-/// Returns whether settings hold nothing, which represents an object without fields.
+/// Returns true if settings are blank, which counts as an empty object.
 fn is_blank(settings: &[u8]) -> bool {
     settings.iter().all(|byte| b" \t\r\n".contains(byte))
 }
@@ -240,7 +241,7 @@ fn hooks(text: &[u8]) -> Result<Raw<'_>, Invalid> {
     object(text)?.get(FIELD).ok_or_else(strange)
 }
 
-/// Returns the error of settings that do not hold what was put into them, such as a field whose name is spelt by escapes.
+/// The error for settings in which an added field is not found again, such as one whose name is spelt with escapes.
 fn strange() -> Invalid {
     Invalid("its layout cannot be edited in place".to_owned())
 }

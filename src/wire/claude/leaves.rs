@@ -1,8 +1,8 @@
-//! Where the conversation went on elsewhere and was left.
+//! Leaves: the ends of branches that the user reverted.
 //!
-//! A branch is a stretch that no resume reaches: after a rewind, before a second root, of a sub-agent. Blocks and results
-//! of a message, copies with the same time, and the talk of a command next to its made-up answer are not, and
-//! neither are errors of the interface. A conversation before a `/clear` is no rewind, but nothing else reaches it: its end is a leaf too.
+//! A branch is a stretch of entries that no resume reaches: after a rewind, before a second root, or of a sub-agent. Not a branch
+//! are: blocks and results of a message, copies with the same time, the output of a command with its made-up answer, and API
+//! errors. A conversation before a `/clear` was not rewound, but nothing else reaches it, so its end is a leaf too.
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         reached.extend(chain::Paths::new(graph)?.path(head, usize::MAX)?.entries);
     }
     let mut messages = Vec::new();
-    // The blocks of each message, and the results behind each entry.
+    // The blocks of each message, and the results after each entry.
     let mut blocks: BTreeSet<(NameTag, EntryNumber)> = BTreeSet::new();
     let mut results: BTreeSet<(EntryNumber, EntryNumber)> = BTreeSet::new();
     for place in graph.end().earlier() {
@@ -74,7 +74,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     Ok(leaves)
 }
 
-/// Takes out what comes after a key.
+/// Removes and returns the entries of a key.
 fn taken<K: Copy + Ord>(of: &mut BTreeSet<(K, EntryNumber)>, key: K) -> Vec<EntryNumber> {
     let all = (key, EntryNumber::ALL.start)..=(key, EntryNumber::ALL.end);
     let found: Vec<EntryNumber> = of.range(all).map(|(_, entry)| *entry).collect();
@@ -84,14 +84,14 @@ fn taken<K: Copy + Ord>(of: &mut BTreeSet<(K, EntryNumber)>, key: K) -> Vec<Entr
     found
 }
 
-/// The words of the program that are sent with an answer next to which they hang: once a stretch may be such.
+/// Finds program text that is sent with the answer it follows. The index is built when the first stretch may be such text.
 struct Words<'g> {
     graph: &'g dyn Graph,
     index: OnceCell<Index<'g>>,
 }
 
 impl Words<'_> {
-    /// Returns whether a stretch is sent with the answer that it follows.
+    /// Returns true if a stretch is sent with the answer that it follows.
     fn are_sent(&self, stretch: &[EntryNumber]) -> Result<bool, Failure> {
         for &entry in stretch {
             if !beside::is_beside(&self.graph.record(entry)?) {
@@ -110,17 +110,17 @@ impl Words<'_> {
     }
 }
 
-/// What the messages that a resume reaches follow, and when they were written: once a stretch may be a copy of one.
+/// The parents and times of the messages that a resume reaches. Computed when the first stretch may be a copy.
 struct Twins<'g> {
     graph: &'g dyn Graph,
-    /// The entries that a resume reaches.
+    /// The entries reached by a resume.
     resumed: EntrySet,
     messages: &'g [EntryNumber],
     found: OnceCell<Vec<(Option<EntryNumber>, Option<Timestamp>)>>,
 }
 
 impl Twins<'_> {
-    /// Returns whether a message that a resume reaches is where an entry does, and has its time.
+    /// Returns true if a resume reaches a message with the parent and time of this entry.
     fn has(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let twin = |entry| -> Result<_, Failure> {
             Ok((self.graph.parent(entry)?, self.graph.record(entry)?.time))
@@ -136,7 +136,7 @@ impl Twins<'_> {
     }
 }
 
-/// Returns whether a stretch that forks off is no branch: a command's talk, or a copy of the entries next to it.
+/// Returns true if a stretch that forks off is not a branch: the output of a command, or a copy of the entry next to it.
 fn is_technical(twins: &Twins<'_>, stretch: &[EntryNumber]) -> Result<bool, Failure> {
     if let &[entry] = stretch
         && twins.has(entry)?

@@ -1,9 +1,9 @@
-//! Reading: a record becomes an envelope with its hint, and a message.
+//! Reads a record into an envelope with its hint, and a message.
 //!
-//! The hint is a byte of flags, then tags of names, 8 bytes each, little end first: of a block its `message.id`; of a
-//! `last-prompt` the leaf that it names; of a boundary its anchor and the messages that it keeps, or, as a segment, its
-//! anchor and the first and the last of them. A record without a flag has no hint. A pin that names no leaf on purpose
-//! has one byte more, so that it is a signpost as those are that name one.
+//! A hint is a byte of flags followed by tags of names, 8 bytes each, little endian: for a block its `message.id`; for a
+//! `last-prompt` the leaf that it names; for a boundary its anchor and the messages that it keeps, or, as a segment, its
+//! anchor and the first and last of them. A record without flags has no hint. A pin that explicitly names no leaf has one more
+//! byte, so that it counts as a signpost like pins that name one.
 
 use super::marks::{LOCAL, TOLD};
 use crate::{
@@ -17,19 +17,19 @@ use crate::{
     },
 };
 
-/// How deep a result is read in another one, which no model is sent; a deeper one is a block of an unknown kind.
+/// How deep a result within a result is read. No model gets such results; a deeper one is a block of an unknown kind.
 const RESULTS: u8 = 2;
 
-/// The name of the model where the program itself answered.
+/// The model name in answers that the program made up.
 pub(super) const NO_MODEL: &str = "<synthetic>";
 
-/// What comes of a task in the background.
+/// The result of a background task.
 pub(super) const TASK_NOTIFICATION: &str = "task-notification";
 
-/// The classes of attachments in which the program notes what it was itself set up with: no message says it.
+/// The classes of attachments that record the program's own setup. No message contains it.
 const OF_ITSELF: [&str; 2] = [PROMPT, "session_context"];
 
-/// The classes of other attachments that are never sent: notes of what it did to the conversation.
+/// The classes of other attachments that are never sent: notes on what the program did to the conversation.
 const NOTES: [&str; 6] = [
     "credential_org",
     "deferred_tools_record",
@@ -39,19 +39,19 @@ const NOTES: [&str; 6] = [
     "whole_texts_withdrawn",
 ];
 
-/// The class of the one that tells which results are sent cut, and what is in for them.
+/// The class of attachment that says which results are sent truncated, with their stand-ins.
 pub(super) const CUT: &str = "tool_results_cut";
 
-/// The class of the one that holds what is sent besides the conversation.
+/// The class of attachment with everything that is sent besides the conversation.
 const PROMPT: &str = "prompt_snapshot";
 
-/// What a fork is told.
+/// The class of attachment that instructs a fork.
 const BRIEFING: &str = "fork_briefing";
 
-/// What came while the model worked.
+/// The class of attachment with a message that was queued while the model worked.
 pub(super) const QUEUED: &str = "queued_command";
 
-/// The texts of records without messages, each by its type and its key.
+/// The texts of records without messages: type and key.
 const REMARKS: [(&str, &str); 6] = [
     ("ai-title", "aiTitle"),
     ("custom-title", "customTitle"),
@@ -61,11 +61,11 @@ const REMARKS: [(&str, &str); 6] = [
     ("summary", "summary"),
 ];
 
-/// The content of a hint.
+/// The decoded hint of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hint {
     flags: u8,
-    /// The tags behind the flags.
+    /// The tags after the flags.
     pub(super) tags: Vec<NameTag>,
 }
 
@@ -74,29 +74,29 @@ impl Hint {
     pub(super) const CHAIN: u8 = 1;
     /// It belongs to a sub-agent.
     pub(super) const SIDE: u8 = 2;
-    /// It names the leaf to resume, or clears it.
+    /// For other records: it names the leaf to resume at, or clears it.
     pub(super) const PIN: u8 = 4;
-    /// It calls a tool; of a block.
+    /// For a block: it calls a tool.
     pub(super) const CALLS: u8 = 4;
-    /// The program writes it next to the conversation, which does not go on from it; of its words.
+    /// For program text: the program writes it next to the conversation, which never continues from it.
     pub(super) const ASIDE: u8 = 4;
-    /// The program says it in the user's place; of a note.
+    /// For a note: program text in the user's place.
     pub(super) const META: u8 = 4;
-    /// The pin holds against what descends from it.
+    /// For a pin: it does not yield to descendants.
     pub(super) const EXPLICIT: u8 = 8;
-    /// The model never sees it, although its kind says so; of a link, where no pin is explicit.
+    /// For a link, which cannot be an explicit pin: the model never sees it, although its kind says so.
     pub(super) const UNSENT: u8 = 8;
-    /// Its tags are an anchor and the two ends of the kept messages.
+    /// For a boundary: its tags are an anchor and the two ends of the kept messages.
     pub(super) const SEGMENT: u8 = 16;
-    /// The program cleared older answers of tools here; of words of the program, where no boundary has tags.
+    /// For program text, which has no boundary's tags: the program cleared older tool results here.
     pub(super) const CLEARS: u8 = 16;
-    /// It gives a title, of the user's if it is explicit, and sums up if it has a tag; it is no link and no pin.
+    /// For a record that is neither link nor pin: a title. It is the user's if `EXPLICIT` is set, a summary if it has a tag.
     pub(super) const TITLE: u8 = 16;
     /// The model sees it, although its kind does not say so.
     pub(super) const SENT: u8 = 32;
-    /// No head is here and nothing is mended by it.
+    /// It cannot be a head, and cannot replace a missing parent.
     pub(super) const PROGRESS: u8 = 64;
-    /// It is a command's talk, or an answer that no model gave.
+    /// It is the output of a command, or an answer that no model gave.
     pub(super) const LOCAL: u8 = 128;
 
     /// Reads the hint of a record.
@@ -115,7 +115,7 @@ impl Hint {
     }
 }
 
-/// The hint of a record, as the record keeps it.
+/// The hint of a record, not yet decoded.
 #[derive(Clone, Copy)]
 pub(super) struct Hinted<'r> {
     flags: u8,
@@ -123,18 +123,18 @@ pub(super) struct Hinted<'r> {
 }
 
 impl Hinted<'_> {
-    /// Returns whether all these flags are set.
+    /// Returns true if all of these flags are set.
     pub(super) fn has(self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 
-    /// Returns the tags behind the flags.
+    /// Returns the tags after the flags.
     pub(super) fn tags(self) -> impl Iterator<Item = NameTag> {
         self.tags.iter().map(|tag| NameTag::new(u64::from_le_bytes(*tag)))
     }
 }
 
-/// Returns whether a record can only be Claude Code's.
+/// Returns true if a record can only be Claude Code's.
 pub(super) fn is_known(record: &Fields<'_>) -> bool {
     let has = |key| record.get(key).is_some();
     match record.text("type").as_deref() {
@@ -148,7 +148,7 @@ pub(super) fn is_known(record: &Fields<'_>) -> bool {
     }
 }
 
-/// Returns whether a record may have been Claude Code's before something went through it.
+/// Returns true if a record may be Claude Code's after another program dropped some fields.
 pub(super) fn is_alike(record: &Fields<'_>) -> bool {
     let has = |key| record.get(key).is_some();
     matches!(record.text("type").as_deref(), Some("user" | "assistant"))
@@ -156,7 +156,7 @@ pub(super) fn is_alike(record: &Fields<'_>) -> bool {
         && has("timestamp")
 }
 
-/// The outermost fields of most records, found in one pass.
+/// The top-level fields of most records, found in one pass.
 struct Top<'a> {
     class: Option<Raw<'a>>,
     subtype: Option<Raw<'a>>,
@@ -233,7 +233,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             }
             _ => {}
         }
-        // The program finds links alone by their names: no other record takes over the name of one.
+        // The program looks up only links by name, so no other record may take the name of a link.
         return Envelope {
             kind: Kind::Meta,
             name: None,
@@ -314,7 +314,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     }
 }
 
-/// Returns the flags of an attachment of a class.
+/// Returns the flags of an attachment of this class.
 fn noted(class: &str) -> u8 {
     match class {
         CUT => Hint::CLEARS,
@@ -324,26 +324,26 @@ fn noted(class: &str) -> u8 {
     }
 }
 
-/// Returns whether a record is a link that the program writes next to the conversation.
+/// Returns true if a record is a link that the program writes next to the conversation.
 pub(super) fn is_aside(record: &Record) -> bool {
     record.kind == Kind::System && Hint::of(record).has(Hint::ASIDE)
 }
 
-/// Returns whether a record is what came while the model worked.
+/// Returns true if a record is a message queued while the model worked.
 pub(super) fn is_queued(record: &Record) -> bool {
     record.kind == Kind::Note && Hint::of(record).has(Hint::SENT)
 }
 
-/// Returns whether a record may tell how the program was set up; some words of the program itself look alike.
+/// Returns true if a record may describe the program's setup. Some program text looks alike.
 pub(super) fn is_of_itself(record: &Record) -> bool {
     let hint = Hint::of(record);
     let is_sent = hint.has(Hint::SENT) || hint.has(Hint::SIDE);
     record.kind == Kind::System && hint.has(Hint::CHAIN) && !is_sent
 }
 
-/// Returns the system prompt and the tools that the program recorded, to send them again, or how long an answer is cached.
+/// Returns the system prompt and tools that the program recorded in order to send them again, or how long an answer is cached.
 pub(super) fn told(record: Raw<'_>) -> Told {
-    /// What is written to the cache that lives an hour.
+    /// Tokens written to the one-hour cache.
     const HOUR: &str = "ephemeral_1h_input_tokens";
     let usage = record.get("message").and_then(|message| message.get("usage"));
     if let Some(written) = usage.and_then(|usage| usage.get("cache_creation")) {
@@ -361,7 +361,7 @@ pub(super) fn told(record: Raw<'_>) -> Told {
     Told { system, tools: tools.map(fields::json), ..Told::default() }
 }
 
-/// Returns by whom a title is that a record gives.
+/// Returns who gave the title in a record.
 pub(super) fn titles(record: &Record) -> Option<Titled> {
     let hint = Hint::of(record);
     let is_title = record.kind == Kind::Meta && !hint.has(Hint::CHAIN) && hint.has(Hint::TITLE);
@@ -372,7 +372,7 @@ pub(super) fn titles(record: &Record) -> Option<Titled> {
     })
 }
 
-/// Returns the title that a record gives.
+/// Returns the title in a record.
 pub(super) fn title(record: Raw<'_>) -> Option<String> {
     let key = match text(record, "type")?.as_str() {
         "custom-title" => "customTitle",
@@ -425,13 +425,13 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     })
 }
 
-/// Returns what a record says that is no part of the conversation: of a sub-agent's progress the message that is new in it.
+/// Returns the texts of a record outside the conversation; for a sub-agent's progress, the new message in it.
 pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
     let message = record.get("data").and_then(|data| message(data.get("message")?));
     message.map_or_else(|| fields::remarks(record, &REMARKS), |message| vec![message])
 }
 
-/// Returns the places where a record holds tools' answers.
+/// Returns where a record stores tool results.
 pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     if text(record, "type").as_deref() != Some("user") {
         return Answers::default();
@@ -439,7 +439,7 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     Answers { sent: sent(record).collect(), beside: strings(record.get("toolUseResult")) }
 }
 
-/// Returns the tools' answers that a record sends.
+/// Returns the tool results that are sent.
 fn sent(record: Raw<'_>) -> impl Iterator<Item = Answer<'_>> {
     let content = record.get("message").and_then(|message| message.get("content"));
     let results = content.into_iter().flat_map(Raw::items).filter(|item| is(*item, "tool_result"));
@@ -449,7 +449,7 @@ fn sent(record: Raw<'_>) -> impl Iterator<Item = Answer<'_>> {
     })
 }
 
-/// Returns the program's omissions that a record tells: answers in files, cleared ones, compactions.
+/// Returns what the program left out, as reported by this record: results moved to files, cleared results, compactions.
 pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     match text(record, "type").as_deref() {
         Some("system") => compacted(record).into_iter().collect(),
@@ -462,7 +462,7 @@ pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     }
 }
 
-/// Returns the omission that a boundary tells.
+/// Returns the omission that a boundary reports.
 fn compacted(record: Raw<'_>) -> Option<Earlier> {
     let number = |of, key| record.get(of).and_then(|of| of.get(key)).and_then(Raw::u64);
     match text(record, "subtype").as_deref()? {
@@ -482,11 +482,12 @@ fn compacted(record: Raw<'_>) -> Option<Earlier> {
     }
 }
 
-/// Returns the omission of the answer to a call that its text tells.
+/// Returns the omission that the text of a result reports.
 fn omitted(piece: Piece<'_>, call: &str) -> Option<Earlier> {
     const FILED: &str = "<persisted-output>";
     const CLEARED: &str = "[Old tool result content cleared]";
-    // Most answers are whole and long, and their beginning tells that. Behind much white space the whole text is needed.
+    // Most results are complete and long, and the beginning is enough to see that. After much white space, the whole text is
+    // needed.
     let head = piece.string.head(1 << 10)?;
     let is_enough = head.trim_start().len() > 2 * CLEARED.len();
     let text = if is_enough { head } else { piece.text().into() };
@@ -502,17 +503,17 @@ fn omitted(piece: Piece<'_>, call: &str) -> Option<Earlier> {
     text.trim_start().starts_with(CLEARED).then(|| told(How::Cleared))
 }
 
-/// Returns whether a head can stand at an entry of this kind.
+/// Returns true if a head can be an entry of this kind.
 pub(super) fn is_message(kind: Kind) -> bool {
     matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
 }
 
-/// Returns whether an item of content is of a type.
+/// Returns true if a content item is of this type.
 pub(super) fn is(item: Raw<'_>, class: &str) -> bool {
     text(item, "type").as_deref() == Some(class)
 }
 
-/// Returns whether a field holds `true`.
+/// Returns true if a field is `true`.
 pub(super) fn is_true(value: Option<Raw<'_>>) -> bool {
     value.and_then(Raw::bool) == Some(true)
 }
@@ -521,7 +522,7 @@ fn tag(name: Option<Raw<'_>>) -> Option<NameTag> {
     string(name).filter(|name| !name.is_empty()).map(|name| NameTag::of(&name))
 }
 
-/// Reads a pin: a name pins, an explicit null clears, and anything else says nothing.
+/// Reads a pin: a name pins, an explicit null clears, anything else is ignored.
 fn pin(record: Raw<'_>, hint: &mut Hint) {
     let [explicit, leaf] = record.pick(["explicit", "leafUuid"]);
     let name = tag(leaf);
@@ -550,10 +551,10 @@ fn kept(metadata: Raw<'_>, hint: &mut Hint) {
     }
 }
 
-/// Returns the kind of a user record, and whether it only tells what a command did.
+/// Returns the kind of a user record, and whether it only reports a command.
 ///
-/// Only what a person asked of the model begins a turn; the subtype `note` is undertext's own, and nothing to the
-/// program. A command that is a prompt begins with its message, one that runs in the program with its name.
+/// Only a request of a person to the model begins a turn. The subtype `note` is undertext's own; the program ignores it. A
+/// command that is a prompt begins with its message, a command that runs in the program with its name.
 fn user(top: &Top<'_>) -> (Kind, bool) {
     if is_true(top.is_summary) {
         return (Kind::Summary, false);
@@ -585,7 +586,7 @@ fn blocks(content: Raw<'_>) -> Vec<Block> {
     blocks_within(content, RESULTS)
 }
 
-/// Reads blocks; results among them may hold others, `results` levels deep.
+/// Reads blocks. Results among them may contain further results, up to `results` levels deep.
 fn blocks_within(content: Raw<'_>, results: u8) -> Vec<Block> {
     if content.kind() != json::Kind::Array {
         return if content.is_null() { Vec::new() } else { vec![Block::Text(shown(content))] };

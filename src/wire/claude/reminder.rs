@@ -1,16 +1,16 @@
-//! Reminders: the element in which the program says in the user's place what no user said.
+//! Reminders: the XML element around text that the program puts in the user's place.
 
 const BEGIN: &str = "<system-reminder>\n";
 const END: &str = "\n</system-reminder>";
-/// The name of the element that a reminder is.
+/// The name of the element.
 const REMINDER: &str = "system-reminder";
 
-/// Returns a reminder of these words.
+/// Wraps text in a reminder.
 pub(super) fn reminder(words: &str) -> String {
     [BEGIN, words, END].concat()
 }
 
-/// Returns a text in which nothing begins or ends a reminder, also not with what follows the text.
+/// Escapes a text so that neither it nor its concatenation with what follows begins or ends a reminder.
 pub(super) fn unclosed(text: &str) -> String {
     let mut parts = text.split('<').peekable();
     let mut kept = parts.next().unwrap_or_default().to_owned();

@@ -1,21 +1,22 @@
-//! Sent: the words that the program puts around a record's own when it sends it, and those it adds.
+//! What is sent: the text that the program wraps around a record's content or adds to it when sending.
 //!
-//! They are the program's, of versions 2.1.329, 2.1.330 and 2.1.332, and its context is shown with them; everywhere else a
-//! record shows its own.
+//! The texts are those of versions 2.1.329, 2.1.330 and 2.1.332. They appear only in the context; everywhere else a record is
+//! shown with its own content.
 //!
 //! ```text
-//! user       origin {kind: task-notification}                     a reminder that nobody asked this
-//! user       isMeta, hookText, hookTextLead                       a reminder of what a hook put out, behind that lead
-//! user       isMeta, ownNote, ownNoteText                         a reminder of a note, or of the words that it became
-//! attachment                                                      as [`attached`] says
-//! attachment {type: queued_command, prompt, commandMode, ..}      a reminder of what came while the model worked
-//!            rendered [{content}, ..] next to it                  those words, as they were sent at first
-//! user       a result with tool_reference blocks                  "Tool loaded." behind it
-//! assistant  a call of a tool that had another name then          a call under the name of today
+//! user       origin {kind: task-notification}                     a reminder that nobody asked for this
+//! user       isMeta, hookText, hookTextLead                       a reminder with the output of a hook, after that lead
+//! user       isMeta, ownNote, ownNoteText                         a reminder with a note, or the text that replaced it
+//! attachment                                                      see [`attached`]
+//! attachment {type: queued_command, prompt, commandMode, ..}      a reminder with what was queued while the model worked
+//!            rendered [{content}, ..] next to it                  the same text as when it was first sent
+//! user       a result with tool_reference blocks                  "Tool loaded." after it
+//! assistant  a call of a tool that has since been renamed         a call with the current name
 //! attachment {type: tool_results_cut, callIds, standIn}           the stand-in for each of these results
 //! ```
 //!
-//! A tool of a server is loaded only where the server is; the program says nothing of one that is not, and so does this.
+//! The tool of a server is loaded only if the server is available; the program sends nothing for one that is not, and neither
+//! does this code.
 
 use std::borrow::Cow;
 
@@ -33,7 +34,7 @@ use crate::{
     },
 };
 
-/// Around what a task in the background tells.
+/// Around the report of a background task.
 const TASK: [&str; 2] = [
     "[SYSTEM NOTIFICATION - NOT USER INPUT]\n\
      This is an automated background-task event, NOT a message from the user.\n\
@@ -50,18 +51,19 @@ const QUEUED: [&str; 2] = [
      alongside the next tool result, rather than as a separate conversation turn. Address the message above as you \
      continue this turn.",
 ];
-/// Around what neither the user nor a task said.
+/// Around text from neither the user nor a task.
 const STRANGE: [&str; 2] = ["[MESSAGE FROM NON-USER SOURCE - NOT USER INPUT]\n", ""];
-/// Around what another agent said that coordinates this one.
+/// Around a message from the agent that coordinates this one.
 const COORDINATOR: [&str; 2] = [
     "The coordinator sent a message while you were working:\n",
     "\n\nAddress this before completing your current task.",
 ];
-/// How the words begin that lead what a hook put out.
+/// The beginning of the lead before a hook's output.
 const HOOK: &str = "The text below is the output of a hook";
-/// What ends those words where a record has none that the program takes.
+/// The end of that lead, if the record has none that the program accepts.
 const HOOK_END: &str = ", not a message from the user.";
-/// A note that is sent in other words, how they begin, and how they end where a record has none that the program takes.
+/// A note that is sent with other text: the note, the beginning of that text, and its end if the record has none that the program
+/// accepts.
 const RETRY: [&str; 3] = [
     "The PermissionDenied hook indicated you may retry this tool call.",
     "The refusal above is not final for this call:",
@@ -70,17 +72,17 @@ const RETRY: [&str; 3] = [
      words to them say that you made this call without being asked and that it was refused before it ran; then go on \
      with what they did ask for.",
 ];
-/// Behind a result that loads tools.
+/// Appended to a result that loads tools.
 const LOADED: &str = "Tool loaded.";
-/// Tools that had other names, each with the name of today.
+/// Renamed tools: the old and the current name.
 const RENAMED: [(&str, &str); 1] = [("Task", "Agent")];
-/// How the name of a server's tool begins.
+/// The prefix of the name of a server's tool.
 const SERVER: &str = "mcp__";
 
-/// Returns the message of a record as the program sends it, if it does, with the results cut that other records tell of: of
-/// those that tell of one result the first counts.
+/// Returns the message of a record as the program sends it; None if it does not. `edits` are the records that truncate its
+/// results; for each result the first one wins.
 ///
-/// What is of no type is no content.
+/// Content without a type is ignored.
 pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> {
     let mut message = read::message(record)?;
     message.blocks.retain(|block| match block {
@@ -96,7 +98,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
             && let Some(stand_in) = edits.iter().find_map(|edit| {
                 let Edited::Content(other) = edit else { return None };
                 let (mut calls, stand_in) = cut(*other)?;
-                // The edits of a record are those of its results, and a list may be long.
+                // The edits of a record are those of its results, and a list of calls may be long.
                 (is_alone || calls.any(|call| call == *id)).then_some(stand_in)
             })
             && is_shorter(&stand_in, blocks)
@@ -125,7 +127,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
     } else if loads(record) {
         message.blocks.push(Block::Text(LOADED.to_owned()));
     } else if text(record, "type")? == "attachment" {
-        // A provider knows no block of a class that only the program knows.
+        // Providers do not know blocks of a class that only the program knows.
         message.blocks.retain(|block| !matches!(block, Block::Other { .. }));
         if message.blocks.is_empty() {
             return None;
@@ -134,7 +136,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
     Some(message)
 }
 
-/// Returns the calls whose results are sent cut, as a record tells, and what is in for each.
+/// Returns the calls whose results are sent truncated according to a record, and their stand-in.
 pub(super) fn cut(record: Raw<'_>) -> Option<(impl Iterator<Item = Cow<'_, str>>, String)> {
     let attachment = record.get("attachment")?;
     let [class, calls, stand_in] = attachment.pick(["type", "callIds", "standIn"]);
@@ -143,7 +145,7 @@ pub(super) fn cut(record: Raw<'_>) -> Option<(impl Iterator<Item = Cow<'_, str>>
     Some((calls.items().filter_map(Raw::text), stand_in))
 }
 
-/// Returns whether a stand-in is shorter than what a result holds, as it is for any image: it represents nothing else.
+/// Returns true if a stand-in is shorter than the content of a result; always true for an image. Otherwise it is not used.
 fn is_shorter(stand_in: &str, blocks: &[Block]) -> bool {
     let length = |text: &str| text.encode_utf16().count();
     let held = blocks.iter().try_fold(0_usize, |held, block| match block {
@@ -154,8 +156,8 @@ fn is_shorter(stand_in: &str, blocks: &[Block]) -> bool {
     held.is_some_and(|held| held > length(stand_in))
 }
 
-/// Returns the texts of what came while the model worked as the program sent them and sends them again, if the record holds
-/// them as it takes them.
+/// Returns the texts of a queued message as the program first sent them and sends them again; None unless the record stores them
+/// in the form that the program accepts.
 fn rendered(record: Raw<'_>) -> Option<Vec<String>> {
     let [class, attachment, rendered] = record.pick(["type", "attachment", "rendered"]);
     if class?.text()? != "attachment" || !is(attachment?, read::QUEUED) {
@@ -180,8 +182,7 @@ fn rendered(record: Raw<'_>) -> Option<Vec<String>> {
     is_taken.then_some(texts)
 }
 
-/// Returns the words that stand in a reminder in place of a record's own, which the program says by itself: of what a hook
-/// put out, and of its notes.
+/// Returns the reminder text that is sent instead of a record's own text, for the output of a hook and for notes of the program.
 fn noted(record: Raw<'_>, own: &str) -> Option<String> {
     let [class, is_meta, is_hook, lead, is_note, note] =
         record.pick(["type", "isMeta", "hookText", "hookTextLead", "ownNote", "ownNoteText"]);
@@ -207,7 +208,7 @@ fn noted(record: Raw<'_>, own: &str) -> Option<String> {
     })
 }
 
-/// Returns the words around a record's own, if there are any.
+/// Returns the text to wrap around a record's own text.
 fn around(record: Raw<'_>) -> Option<[&'static str; 2]> {
     let origin = |of: Raw<'_>| of.get("origin").and_then(|origin| text(origin, "kind"));
     let attachment = match text(record, "type").as_deref() {
@@ -231,7 +232,7 @@ fn around(record: Raw<'_>) -> Option<[&'static str; 2]> {
     })
 }
 
-/// Returns whether a record has a result that loads tools of the program itself.
+/// Returns true if a result in a record loads tools of the program itself.
 fn loads(record: Raw<'_>) -> bool {
     if text(record, "type").as_deref() != Some("user") {
         return false;
@@ -247,7 +248,7 @@ fn loads(record: Raw<'_>) -> bool {
         .any(|name| !name.starts_with(SERVER))
 }
 
-/// Makes the texts one, with words around it.
+/// Joins the texts into one and wraps it.
 fn wrap(blocks: &mut Vec<Block>, [before, behind]: [&str; 2]) {
     let mut texts = Vec::new();
     blocks.retain(|block| match block {

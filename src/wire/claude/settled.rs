@@ -1,8 +1,8 @@
-//! What of a path is settled: before such an entry nothing changes, whatever is written behind it.
+//! Settled entries: the path before such an entry never changes, whatever is written after it.
 //!
 //! ```text
-//! file   u1 a1 u2 a2 u3 (after a1) a3
-//!        u2 is not settled: u3, which comes after it, follows a1, which comes before it; u1 and u3 are
+//! file   u1 a1 u2 a2 u3 (parent a1) a3
+//!        u2 is not settled, because u3 comes later and its parent a1 comes earlier; u1 and u3 are
 //! path   u1 a1 [boundary] S u2 a2 u3 a3
 //!        u1 is settled too: it is above the boundary, and before u2 and a2, which the boundary keeps
 //! ```
@@ -21,9 +21,9 @@ use crate::{
     wire::{Failure, Graph},
 };
 
-/// Returns those of the last entries of a path that are settled: turns and answers of the model that begin behind the newest
-/// boundary, or above it and all that it keeps, and the boundary itself, if no record behind them in the file follows one
-/// before them.
+/// Returns which of the last entries of a path are settled: turns and answers of the model that begin after the newest boundary,
+/// or above the boundary and everything that it keeps; and the boundary itself. No later record in the file may have a parent
+/// before a settled entry.
 pub(super) fn settled(
     graph: &dyn Graph,
     last: &[EntryNumber],
@@ -41,14 +41,14 @@ pub(super) fn settled(
             above.end = above.end.min(graph.place(*entry)?.unwrap_or(PlaceNumber::FIRST));
             passed += 1;
         }
-        // Kept messages are passed over above the boundary only where the path came by them, under the summary.
+        // The walk skips kept messages above the boundary only if the path already contains them after the summary.
         if passed < kept.len() {
             behind = kept.begin(graph)?.unwrap_or(graph.end());
             above.end = above.start;
         }
     }
     let answers = answers(graph, last)?;
-    // Entries of the path that come behind one must come after it in the file too.
+    // Entries after a settled one on the path must also come after it in the file.
     let mut candidates = BTreeMap::new();
     let mut least = graph.end();
     let mut is_above = false;
@@ -56,7 +56,7 @@ pub(super) fn settled(
         let Some(place) = graph.place(entry)? else { return Ok(Vec::new()) };
         let begins = graph.record(entry)?.kind == Kind::User || answers.contains(entry);
         let begins = begins && !is_kept(entry);
-        // Where all entries before it stand in the file, no parent is missing for which another would be found.
+        // If the file contains all earlier entries, no missing parent can still be replaced.
         let holds_all = entry.get() == place.get() + 1;
         let is_there = place >= behind || is_above && above.contains(&place);
         if place < least && is_there && holds_all && (begins || boundary == Some(entry)) {
@@ -69,7 +69,7 @@ pub(super) fn settled(
     }
     let Some(&first) = candidates.keys().next() else { return Ok(Vec::new()) };
     let mut settled = Vec::new();
-    // The first place that a record from here on follows, kept messages apart.
+    // The earliest parent of the records from here on. Kept messages are counted separately.
     let (mut least, mut least_kept) = (graph.end(), graph.end());
     for place in PlaceNumber::each(first..graph.end()).rev() {
         let Some(entry) = graph.at(place)? else { continue };
@@ -90,8 +90,8 @@ pub(super) fn settled(
     Ok(settled)
 }
 
-/// Returns the places before the newest boundary where a path is as one that ends there does, of which an older boundary
-/// is the newest: it comes by that one, and has above it what it keeps.
+/// Returns the places before the newest boundary where paths are the same as if an older boundary were still the newest: the path
+/// goes through that one, and has above it everything that it keeps.
 fn above(
     graph: &dyn Graph,
     last: &[EntryNumber],
@@ -122,7 +122,7 @@ fn above(
     Ok(places)
 }
 
-/// Returns the first blocks of answers of the model; of the first answer of all more may stand before these entries.
+/// Returns the first blocks of the model's answers, except the first answer, which may have begun before these entries.
 fn answers(graph: &dyn Graph, last: &[EntryNumber]) -> Result<EntrySet, Failure> {
     let mut found = EntrySet::default();
     let mut begun = BTreeSet::new();

@@ -1,14 +1,14 @@
-//! Side: the sub-agents of versions 1.0, whose records stand in the file of their session.
+//! Sub-agents of versions 1.0, whose records are in the file of their session.
 //!
 //! ```text
 //! 12  assistant  Task {prompt: "Look for .."} (toolu_1)
 //! 13  assistant  Task {prompt: "Write .."} (toolu_2)
-//! 14  user       isSidechain, parentUuid null: "Write .."      begins the sub-agent that 13 called
+//! 14  user       isSidechain, parentUuid null: "Write .."      the first record of the sub-agent called by 13
 //! 15  assistant  isSidechain, parentUuid 14
 //! ```
 //!
-//! No record says which call a sub-agent works for. Its prompt does; where no prompt is the same, the last call of a
-//! sub-agent in that turn: the session waits for its sub-agents, so that none works for an earlier one.
+//! Records do not say which call a sub-agent works for. The caller is found by its prompt; if no prompt matches, it is the last
+//! call of a sub-agent in that turn, because the session waits for its sub-agents and none works for an earlier turn.
 
 use memchr::memmem;
 
@@ -19,23 +19,23 @@ use crate::{
     wire::{Failure, Graph},
 };
 
-/// The tools that call a sub-agent.
+/// The tools that start a sub-agent.
 const TOOLS: [&str; 2] = ["Task", "Agent"];
-/// How many answers are read for the call.
+/// How many answers are searched for the call.
 const WITHIN: usize = 256;
 
-/// Finds the calls of sub-agents. A turn is read once for all of its sub-agents that are asked for in their order.
+/// Finds the calls of sub-agents. A turn is read once for all its sub-agents if they are looked up in order.
 pub(super) struct Callers<'g> {
     graph: &'g dyn Graph,
-    /// The place up to which the turn there was read.
+    /// The place up to which the current turn was read.
     read: PlaceNumber,
-    /// The number of answers that were read.
+    /// The number of answers read.
     answers: usize,
-    /// Those of the turn's answers that call sub-agents.
+    /// The answers of the turn that start sub-agents.
     calling: Vec<Calling>,
 }
 
-/// An answer that calls sub-agents.
+/// An answer that starts sub-agents.
 struct Calling {
     /// Its number among the answers.
     nth: usize,
@@ -49,7 +49,7 @@ impl<'g> Callers<'g> {
         Self { graph, read: PlaceNumber::FIRST, answers: 0, calling: Vec::new() }
     }
 
-    /// Returns the entry that called the sub-agent whose first record is at an entry.
+    /// Returns the entry that called a sub-agent, given the sub-agent's first record.
     pub(super) fn find(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if !Hint::of(&record).has(Hint::SIDE) || record.kind != Kind::Note {
@@ -96,9 +96,9 @@ impl<'g> Callers<'g> {
     }
 }
 
-/// Returns the prompts with which an answer calls sub-agents.
+/// Returns the prompts of the sub-agents that an answer starts.
 fn called(line: &[u8]) -> Vec<String> {
-    // To take an answer apart costs more than to see that it names no such tool.
+    // Parsing an answer costs more than seeing that it does not name such a tool.
     if !TOOLS.iter().any(|tool| memmem::find(line, tool.as_bytes()).is_some()) {
         return Vec::new();
     }
@@ -114,7 +114,7 @@ fn called(line: &[u8]) -> Vec<String> {
     blocks.iter().filter_map(prompt).collect()
 }
 
-/// Returns the words with which a sub-agent begins.
+/// Returns the first text of a sub-agent.
 fn prompt(line: &[u8]) -> Option<String> {
     read::message(Raw::object(line)?).map(|message| message.text())
 }

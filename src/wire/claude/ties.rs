@@ -1,10 +1,10 @@
-//! Ties: which other sessions a file's first records speak of.
+//! Ties: which other sessions the first records of a file refer to.
 //!
 //! ```text
 //! --fork-session   the same uuids, the new sessionId; nothing points back
 //! fork             new uuids, forkedFrom {sessionId, messageUuid} in each copy
 //! --continue       (old) copies with their old sessionId, then records with the new one
-//! sub-agent        isSidechain, agentId; its session is named behind its parent's
+//! sub-agent        isSidechain, agentId; its session id starts with its parent's
 //! ```
 
 use crate::{
@@ -44,7 +44,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
     Ok(ties)
 }
 
-/// Returns the name that a copied record has in the session from which it was copied.
+/// Returns the name of a copied record in the session it was copied from.
 pub(super) fn copied(record: Raw<'_>, other: &str) -> Option<String> {
     let forked = record.get("forkedFrom").filter(|forked| !forked.is_null());
     let (from, name) = forked.map_or(((record, "sessionId"), (record, "uuid")), |from| {
@@ -53,7 +53,7 @@ pub(super) fn copied(record: Raw<'_>, other: &str) -> Option<String> {
     (text(from.0, from.1)? == other).then(|| text(name.0, name.1))?
 }
 
-/// A link of the chain, with the fields that tell its session.
+/// A link of the chain, with the fields that reveal its session.
 struct Link {
     uuid: String,
     session: String,

@@ -1,4 +1,4 @@
-//! Writing: records as the program itself writes them.
+//! Writes records exactly as the program does.
 
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     }
 }
 
-/// Writes the lines that take a resume to a leaf, or to a note behind the setting's parent: the note, and its pin.
+/// Writes the lines that resume at a leaf, or at a note after the setting's parent: the note, and its pin.
 pub(super) fn branch(
     note: Option<&str>,
     leaf: Option<&str>,
@@ -72,9 +72,9 @@ pub(super) fn branch(
     Ok(lines)
 }
 
-/// Writes a compaction: its boundary, its summary, and the pin that names the last message that is kept.
+/// Writes a compaction: its boundary, its summary, and a pin on the last kept message.
 ///
-/// Without the pin a resume would stand at the summary, next to the kept messages.
+/// Without the pin a resume would continue at the summary, next to the kept messages.
 pub(super) fn compaction(
     summary: &str,
     metadata: &Metadata,
@@ -113,8 +113,7 @@ fn asked(words: &str) -> Value {
     json!({ "role": "user", "content": words })
 }
 
-/// Returns a message of the model with one block: with its metadata, or as the program writes those that no
-/// model gave.
+/// Returns a message of the model with one block: with its metadata, or as the program writes an answer that it made up.
 fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
     let model = said.and_then(|said| said.model.as_deref()).unwrap_or(NO_MODEL);
     let usage = said.and_then(|said| said.usage).unwrap_or_default();
@@ -128,8 +127,8 @@ fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
     })
 }
 
-/// Returns a message with one more block of the answer whose record the new one follows, if it follows one: Claude Code
-/// writes the blocks of an answer as records with one message id, and sends a result only to the message right before it.
+/// Adds another block to the answer whose record the new one follows, if it follows one: Claude Code writes the blocks of an
+/// answer as records with the same message id, and sends a result only to the message directly before it.
 fn more_of(block: &Value, setting: &Setting) -> Option<Value> {
     let nearby = Raw::object(setting.nearby.as_deref()?)?;
     let is_answer = text(nearby, "type")? == "assistant"
@@ -152,7 +151,7 @@ fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {
     Value::Object(record).to_string().into_bytes()
 }
 
-/// Returns the fields that each record repeats, as the record nearby has them where it does.
+/// Returns the fields that every record repeats, copied from the nearby record where it has them.
 fn envelope(setting: &Setting) -> Vec<(String, Value)> {
     let nearby = setting.nearby.as_deref().and_then(Raw::object);
     let said = |key| nearby.and_then(|nearby| text(nearby, key));
@@ -168,7 +167,7 @@ fn envelope(setting: &Setting) -> Vec<(String, Value)> {
     fields.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
 }
 
-/// Adds to a record of the chain the fields that a caller left out; any other record stays as it is.
+/// Fills in the missing fields of a record on the chain. Any other record stays as it is.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let (record, class) = write::asked(line)?;
     match class.as_str() {

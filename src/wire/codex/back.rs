@@ -1,4 +1,4 @@
-//! Going elsewhere by appending: turns are rolled back, and items that are to be read again are said again.
+//! Goes back by appending: rolls back turns, and repeats items that should be read again.
 //!
 //! ```text
 //! the file  q1 a1 q2 a2               to a1:       rolled_back 1
@@ -6,8 +6,8 @@
 //! the file  q1 a1 q2 a2 rolled_back 1 to a2:       q2 a2
 //! ```
 //!
-//! A rollback takes back tasks, and the histories put in place of others in them. Where that is more than is meant, the
-//! context is put in place of all before it, by a `compacted` record with a history in a task of its own.
+//! A rollback also drops whole tasks with the histories in them. If that would drop too much, a `compacted` record with a
+//! history, in a task of its own, replaces everything before it with the wanted context.
 
 use serde_json::json;
 
@@ -27,14 +27,14 @@ use crate::{
     },
 };
 
-/// Returns the lines that take the agent to the end of a path by dropping turns, and say a note there; `None` if no number of
-/// turns is right.
+/// Returns the lines that move the agent to the end of a path by rolling back turns, and add a note there; None if no number of
+/// turns achieves that.
 pub(super) fn lines(
     graph: &dyn Graph,
     back: &Back<'_>,
     setting: &Setting,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    // What comes after the head, and is not part of the conversation, is there already.
+    // Entries after the head that are not part of the conversation are already there.
     let stood = [back.stood, &walk::behind(graph, back.from)?].concat();
     let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
         return Ok(None);
@@ -52,7 +52,7 @@ pub(super) fn lines(
     Ok(Some(lines.into_lines()))
 }
 
-/// An entry that can be said again.
+/// An entry that can be repeated.
 struct Said {
     entry: EntryNumber,
     kind: Kind,
@@ -72,7 +72,7 @@ impl Said {
         prepares(self.kind, self.flags)
     }
 
-    /// Returns whether it is a compaction that leaves things out for good.
+    /// Returns true for a compaction that drops messages without a replacement.
     fn leaves_out(&self) -> bool {
         self.kind == Kind::Boundary && self.flags & BASE == 0
     }
@@ -90,14 +90,14 @@ fn said(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Vec<Said>, Failure> {
     Ok(found)
 }
 
-/// Returns how many turns are to be dropped and which entries are to be said again; None if dropping turns does not do.
+/// Returns how many turns to roll back and which entries to repeat; None if rolling back does not work.
 fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     let same = stood.iter().zip(wanted).take_while(|(a, b)| a.entry == b.entry);
     let common = same.count();
     let (mut turns, mut from, mut stays) = (0, common, 0);
     let goes = stood.get(common..)?;
     if goes.iter().any(Said::is_conversation) {
-        // Whole turns are dropped, with what prepares the first of them.
+        // Whole turns are dropped, with the records that prepare the first of them.
         let first =
             goes.iter().position(|said| said.is_conversation() && !said.prepares())? + common;
         let turn = stood.get(..=first)?.iter().rposition(Said::is_turn)?;
@@ -117,14 +117,14 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     let again = wanted.iter().enumerate().skip(from);
     let again = again.filter(|(n, said)| *n >= stays || !said.is_conversation());
     let mut again: Vec<&Said> = again.map(|(_, said)| said).collect();
-    // No task is started in which nothing is said.
+    // Never start a task without content.
     while again.last().is_some_and(|said| said.prepares() && !said.is_conversation()) {
         again.pop();
     }
     Some((turns, again.into_iter().map(|said| said.entry).collect()))
 }
 
-/// Writes the lines that put a context in place of all before it, and say a note behind it.
+/// Writes the lines that replace everything before them with a context, and add a note after it.
 pub(super) fn whole(
     context: &[(Vec<u8>, Option<Edit>)],
     note: Option<&str>,
@@ -145,7 +145,7 @@ pub(super) fn whole(
     Ok(lines.into_lines())
 }
 
-/// Writes the lines that put a summary, and the kept messages, in place of all before it.
+/// Writes the lines that replace everything before them with a summary and the kept messages.
 pub(super) fn compaction(
     graph: &dyn Graph,
     compaction: &Compaction<'_>,
@@ -154,7 +154,7 @@ pub(super) fn compaction(
     let mut items = Vec::new();
     let add = |items: &mut Vec<Vec<u8>>, said: &[compaction::Said]| -> Result<(), Failure> {
         for said in said {
-            // Items that say nothing are no messages.
+            // Items without content are not messages.
             let line = graph.line(said.entry)?;
             let says = |item: &Vec<u8>| {
                 Raw::object(item).is_some_and(|item| item_message(item, None).is_some())
@@ -170,7 +170,7 @@ pub(super) fn compaction(
     Ok(compacted(&summary, &items, setting).into_lines())
 }
 
-/// Returns the items that a record carries, or represents.
+/// Returns the items of a record, or of the history it represents.
 fn items_of(line: &[u8]) -> Vec<Vec<u8>> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     match part(record) {

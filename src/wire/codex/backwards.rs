@@ -1,4 +1,4 @@
-//! Backwards: the records of a thread, the last one first, without those that Codex passes.
+//! Reads the records of a thread backwards, without those that Codex skips.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use crate::{
     wire::{Before, Failure, Graph, first_record},
 };
 
-/// The records before a place, the last one first, on through all files that lead there.
+/// The records before a place, last one first, across all files that lead there.
 pub(super) struct Backwards<'g> {
     graph: &'g dyn Graph,
     end: PlaceNumber,
-    /// Those that were looked at and are not yet met.
+    /// Records that were read ahead.
     ahead: VecDeque<Record>,
-    /// How many of them, the first ones, are neither a rollback nor the start of a task.
+    /// How many of the first of them are neither a rollback nor the start of a task.
     plain: usize,
-    /// Whether something that cannot be read comes before the first one.
+    /// True if records before the first one exist but cannot be read.
     pub(super) is_cut_short: bool,
-    /// Whether records of the file without an envelope are passed, once that was looked for.
+    /// Whether Codex skips records without an envelope in the current file; None until it is needed.
     passes: Option<bool>,
 }
 
@@ -27,7 +27,7 @@ impl<'g> Backwards<'g> {
         Self { graph, end, ahead: VecDeque::new(), plain: 0, is_cut_short: false, passes: None }
     }
 
-    /// Returns the record before those that were met.
+    /// Returns the previous record.
     pub(super) fn next(&mut self) -> Result<Option<Record>, Failure> {
         self.plain = self.plain.saturating_sub(1);
         match self.ahead.pop_front() {
@@ -61,7 +61,7 @@ impl<'g> Backwards<'g> {
         }
     }
 
-    /// Returns whether Codex passes records of the file without an envelope.
+    /// Returns true if Codex skips records without an envelope in this file.
     fn passes(&mut self) -> Result<bool, Failure> {
         if let Some(passes) = self.passes {
             return Ok(passes);
@@ -72,7 +72,7 @@ impl<'g> Backwards<'g> {
         Ok(passes)
     }
 
-    /// Returns whether a rollback is between here and the start of the task.
+    /// Returns true if there is a rollback between here and the start of the task.
     pub(super) fn meets_rollback(&mut self) -> Result<bool, Failure> {
         loop {
             if self.plain == self.ahead.len() {

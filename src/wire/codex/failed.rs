@@ -1,17 +1,17 @@
-//! Failed: whether a tool's output says that the command failed. A record says it in no other way.
+//! Detects from a tool's output that its command failed. Records do not say it in any other way.
 //!
 //! ```text
-//! {"output": .., "metadata": {"exit_code": 1}}                 JSON in a string; newer versions say exit_code beside output
+//! {"output": .., "metadata": {"exit_code": 1}}                 JSON in a string; newer versions put exit_code next to output
 //! Exit code: 1 / Wall time: .. / Output: / ..                  a heading, up to the line Output:
-//! Chunk ID: .. / Process exited with code 1 / .. / Output:     the same
-//! Script failed / Wall time .. / Output:                       the same, or one whose output is such JSON
+//! Chunk ID: .. / Process exited with code 1 / .. / Output:     likewise
+//! Script failed / Wall time .. / Output:                       likewise, or one whose output is such JSON
 //! ```
 
 use std::borrow::Cow;
 
 use crate::{json::Raw, model::Block, wire::fields::string};
 
-/// How the lines of a heading begin.
+/// The beginnings of heading lines.
 const HEADING: [&str; 10] = [
     "Chunk ID: ",
     "Exit code: ",
@@ -24,7 +24,7 @@ const HEADING: [&str; 10] = [
     "Wall time: ",
     "Warning: truncated output",
 ];
-/// What a report in JSON says beside an output.
+/// The keys of a JSON report other than the output.
 const REPORTED: [&[u8]; 8] = [
     b"chunk_id",
     b"duration_seconds",
@@ -35,10 +35,10 @@ const REPORTED: [&[u8]; 8] = [
     b"session_id",
     b"wall_time_seconds",
 ];
-/// How the lines begin that tell the exit code.
+/// The beginnings of the lines with the exit code.
 const CODES: [&str; 2] = ["Exit code: ", "Process exited with code "];
 
-/// Returns whether the blocks of an output say that the command failed.
+/// Returns true if the blocks of an output say that the command failed.
 pub(super) fn failed(blocks: &[Block]) -> bool {
     let mut texts = blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.as_str()),
@@ -53,19 +53,19 @@ pub(super) fn failed(blocks: &[Block]) -> bool {
     }
 }
 
-/// What Codex says of a command before its output.
+/// What Codex reports about a command before its output.
 #[derive(Clone, Copy, Debug)]
 pub struct Heading<'t> {
     /// The first exit code that is not zero.
     pub code: Option<&'t str>,
-    /// Whether it says that the command failed.
+    /// True if it says that the command failed.
     pub is_failed: bool,
-    /// What comes after it.
+    /// The text after it.
     pub output: &'t str,
 }
 
 impl<'t> Heading<'t> {
-    /// Reads the heading with which an output begins, if it has one.
+    /// Parses the heading of an output; None if it has none.
     pub fn of(text: &'t str) -> Option<Self> {
         let (mut code, mut is_failed) = (None, false);
         let mut rest = text;
@@ -88,19 +88,19 @@ impl<'t> Heading<'t> {
     }
 }
 
-/// What Codex says of a command in JSON, with its output.
+/// What Codex reports about a command as JSON, with its output.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The exit code, if it is not zero.
     pub code: Option<i64>,
-    /// What the command put out.
+    /// The command's output.
     pub output: String,
-    /// Whether it says nothing that Codex does not say of every command.
+    /// True if it contains nothing specific to this command.
     pub is_plain: bool,
 }
 
 impl Report {
-    /// Reads the report that an output is, if it is one.
+    /// Parses an output as a report; None if it is not one.
     pub fn of(text: &str) -> Option<Self> {
         let report = Raw::object(text.trim().as_bytes())?;
         let [output, metadata, code] = report.pick(["output", "metadata", "exit_code"]);
@@ -114,7 +114,7 @@ impl Report {
     }
 }
 
-/// Returns the output of a tool without the JSON in which Codex may report it.
+/// Returns a tool's output without the heading or JSON in which Codex may report it.
 pub fn plain_output(text: &str) -> Cow<'_, str> {
     let output = Heading::of(text).map_or(text, |heading| heading.output);
     let report = Report::of(output).filter(|report| report.is_plain);
@@ -122,7 +122,7 @@ pub fn plain_output(text: &str) -> Cow<'_, str> {
     report.map_or(text.into(), |report| [heading, &report.output].concat().into())
 }
 
-/// Returns whether a report in JSON says that the command failed.
+/// Returns true if a JSON report says that the command failed.
 fn is_reported(text: &str) -> bool {
     Report::of(text).is_some_and(|report| report.code.is_some())
 }

@@ -1,13 +1,13 @@
-//! The files of a thread: what their names say, where they lie, and where one goes on from another.
+//! The files of a thread: their names, their folders, and where one continues another.
 //!
 //! ```text
-//! sessions/2026/08/01/rollout-2026-08-01T10-00-00-<thread>.jsonl           the first file, whose id is the thread's
-//! sessions/2026/08/01/rollout-2026-08-01T11-00-00-<thread>_<file>.jsonl    one that goes on from it
-//! archived_sessions/rollout-...jsonl                                       either, put away
-//! session_index.jsonl                                                      {id, thread_name, updated_at}: the last one counts
+//! sessions/2026/08/01/rollout-2026-08-01T10-00-00-<thread>.jsonl           the first file; its id is the thread's
+//! sessions/2026/08/01/rollout-2026-08-01T11-00-00-<thread>_<file>.jsonl    a file that continues it
+//! archived_sessions/rollout-...jsonl                                       either of these, archived
+//! session_index.jsonl                                                      {id, thread_name, updated_at}: the last one wins
 //! ```
 //!
-//! Invariant: nothing here looks whether anything is there.
+//! Invariant: nothing here reads the file system.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,15 @@ use crate::{
     wire::{Base, FileName, Shelf, fields::string},
 };
 
-/// The folders of Codex in which threads lie.
+/// Codex's folders of threads.
 const SHELVES: [&str; 2] = ["sessions", "archived_sessions"];
-/// How deep a day's folder is in them; Codex reads nothing below.
+/// The depth of a day's folder in them. Codex reads nothing below that.
 const DAY: usize = 3;
 
-/// Reads where the history of a file begins, from the record that opens it.
+/// Reads the file and offset at which the history of a file begins, from its first record.
 ///
-/// The files of a fork all keep where the fork was made: only the one that goes on from that very place has its history
-/// in the other thread.
+/// All files of a fork record where the fork was made. Only the file that continues from exactly that place has its history in
+/// the other thread.
 pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     let [base, forked, fork] =
         meta.pick(["history_base", "forked_from_id", "forked_from_ordinal_exclusive"]);
@@ -38,7 +38,7 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
 }
 
-/// Returns the number that represents why Codex does not resume a file, from what opens it; 0 if it does.
+/// Returns a number for the reason why Codex does not resume a file, from its first record; 0 if it does.
 pub(super) fn refusal(meta: Raw<'_>) -> u64 {
     let [version, source, mode] = meta.pick(["multi_agent_version", "source", "history_mode"]);
     let is_spawned = || source?.get("subagent")?.get("thread_spawn");
@@ -61,7 +61,7 @@ pub(super) fn unresumed(flags: u8, number: u64, is_unframed: bool) -> Option<&'s
     }
 }
 
-/// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as somebody's copy next to it.
+/// Parses the name of a file. A name whose ids are not UUIDs is not Codex's, such as a copy that somebody made next to it.
 pub(super) fn name(name: &str) -> Option<FileName> {
     const TIME: &str = "0000-00-00T00-00-00";
     const ID: &str = "00000000-0000-0000-0000-000000000000";
@@ -73,7 +73,7 @@ pub(super) fn name(name: &str) -> Option<FileName> {
     is_whole.then(|| FileName { begun: begun.into(), id: id.into(), session: session.into() })
 }
 
-/// Returns whether a text has digits, hexadecimal ones too, where a shape has zeros, and is the same elsewhere.
+/// Returns true if a text equals a shape, with any hexadecimal digit where the shape has a zero.
 fn is_like(text: &str, shape: &str) -> bool {
     let is_like = |(found, wanted): (u8, u8)| match wanted {
         b'0' => found.is_ascii_hexdigit(),
@@ -82,14 +82,14 @@ fn is_like(text: &str, shape: &str) -> bool {
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(is_like)
 }
 
-/// Returns the folders in which the other files of a thread may lie: the file's own, and those of the Codex that it is in.
+/// Returns the folders that may contain other files of the thread: the file's own, and those of its Codex folder.
 pub(super) fn shelves(file: &Path) -> Vec<Shelf> {
     let own = file.parent().map(|folder| Shelf { path: folder.to_owned(), depth: 0 });
     let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
     own.into_iter().chain(home(file).into_iter().flat_map(shelf)).collect()
 }
 
-/// Returns the folder of the Codex that a file is in.
+/// Returns the Codex folder that contains a file.
 pub(super) fn home(file: &Path) -> Option<&Path> {
     let is_shelf = |folder: &&Path| {
         SHELVES.iter().any(|shelf| folder.file_name().is_some_and(|name| name == *shelf))
@@ -97,7 +97,7 @@ pub(super) fn home(file: &Path) -> Option<&Path> {
     file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent)
 }
 
-/// Returns where another file of a thread belongs: in the folder of its day, on the first shelf.
+/// Returns the path of another file of a thread: in the folder of its day, in the first of Codex's folders.
 pub(super) fn next(file: &Path, name: &FileName) -> Option<PathBuf> {
     let FileName { begun, id, session } = name;
     let shelf = home(file)?.join(SHELVES.first()?);

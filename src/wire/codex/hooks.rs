@@ -1,16 +1,16 @@
-//! The hooks of Codex: the program that it notifies at the end of each turn, which is one command in the user's settings.
+//! Codex's hook: the program that it notifies at the end of each turn, which is a single command in the user's settings.
 //!
 //! ```text
 //! notify = ["/bin/sh", "-c", "for e; do :; done; p='/bin/undertext'; ..", "undertext", <what was there before>, ..]
 //! ```
 //!
-//! Codex adds what it tells as the last argument. The script calls the program with it, then the one that was there before,
-//! as Codex would have; that one also goes on where the program no longer exists. A script to which somebody added something is theirs:
-//! it is left as it is, and counts as a call if it makes this one.
+//! Codex appends the event as the last argument. The script calls the program with it, then the previous command as Codex
+//! would have, even if the program no longer exists. A script that somebody extended is theirs: it is never changed, and counts
+//! as a call if it makes this one.
 //!
-//! Codex has hooks of more events too, but leaves out without a word those that the user has not reviewed in its own screens,
-//! after each change of them too: a session would be taken for kept and not be. Nothing that a turn leaves in its file is
-//! deleted by Codex, so the end of each turn is enough.
+//! Codex also has hooks for other events. But it silently skips those that the user has not reviewed in its own screens, and
+//! after every change they must be reviewed again: a session would seem to be recorded and would not be. Codex deletes nothing
+//! that a turn has written to its file, so the end of each turn is enough.
 
 use std::ops::Range;
 
@@ -27,22 +27,22 @@ use crate::{
     },
 };
 
-/// The key.
+/// The key of the setting.
 const KEY: &str = "notify";
 /// The words before the script.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 /// The name under which the script runs.
 const NAME: &str = "undertext";
-/// How the script begins: it finds the last argument.
+/// The beginning of the script: it finds the last argument.
 const LAST: &str = "for e; do :; done; ";
-/// How the script tells what Codex tells.
+/// The event, as an argument of the call.
 const TOLD: &str = " \"$e\"";
-/// How the script goes on with what was there before.
+/// The rest of the script: it runs the command that was there before.
 const BEFORE: &str = "[ $# -lt 2 ] || exec \"$@\"";
-/// How the script ends if the file was there before, and empty.
+/// The end of the script if the settings file already existed and was empty.
 const KEPT: &str = " # keeps file";
 
-/// Puts a call into the settings.
+/// Adds a call to the settings.
 pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
     let called = call.script(agent, TOLD);
     let script = format!("{LAST}{called}{BEFORE}");
@@ -67,14 +67,14 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<V
         }
         (held.span.start + 1, format!("{words}, "))
     } else {
-        // Keys of no section stand before all sections.
+        // Top-level keys must come before all sections.
         (behind_mark(rest), format!("{KEY} = [{words}]\n"))
     };
     let (before, behind) = rest.split_at_checked(at).ok_or_else(strange)?;
     Ok([before, &added, behind].concat().into_bytes())
 }
 
-/// Takes the call out of the settings; None if nothing is left of settings that were made for it.
+/// Removes the call from the settings; None if the settings were made for it and nothing is left.
 pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
     let settings = text(settings)?;
     let Some(Found { script, span, alone }) = find(settings, agent)? else {
@@ -90,7 +90,7 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
                 let start = settings.get(..key.start).and_then(|before| before.rfind('\n'));
                 start.map_or(behind_mark(settings), |start| start + 1)..key.end + line.len()
             } else {
-                // A comment behind it is somebody's own.
+                // A comment after it is somebody else's.
                 key
             }
         }
@@ -103,7 +103,7 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
     Ok((!left.is_empty() || !is_made).then(|| left.into_bytes()))
 }
 
-/// Returns whether there is a call to which somebody added something.
+/// Returns true if there is a call that somebody extended.
 pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
     let altered = text(settings).and_then(|settings| altered(settings, agent));
     altered.is_ok_and(|altered| !altered.is_empty())
@@ -123,7 +123,7 @@ fn calling(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
     Ok(words.filter(|word| word.contains(&called)).map(str::to_owned).collect())
 }
 
-/// Returns the words that call the program and are not as they were put in.
+/// Returns the words that call the program but are not as undertext wrote them.
 fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
     let made = find(settings, agent)?.map(|found| found.script);
     let mut words = calling(settings, agent)?;
@@ -134,13 +134,13 @@ fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
 /// The call in the settings.
 struct Found {
     script: String,
-    /// Where its words lie.
+    /// The span of its words.
     span: Range<usize>,
-    /// Where the key lies with all that it holds, if there are no other words.
+    /// The span of the key with its whole value, if it contains no other words.
     alone: Option<Range<usize>>,
 }
 
-/// Finds the call as it was put in, whichever program it names.
+/// Finds the call as undertext wrote it, whichever program it names.
 fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
     let Some(Words { items, span: list, key }) = words_of(settings)? else { return Ok(None) };
     let word = |n: usize| match items.get(n)?.get_ref() {
@@ -164,13 +164,13 @@ fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
 /// The words of the key.
 struct Words<'a> {
     items: Vec<Spanned<DeValue<'a>>>,
-    /// Where they lie, with their brackets.
+    /// Their span, brackets included.
     span: Range<usize>,
-    /// Where the key begins.
+    /// The offset of the key.
     key: usize,
 }
 
-/// Returns the words of the key, if it is there.
+/// Returns the words of the key; None if it is missing.
 fn words_of(settings: &str) -> Result<Option<Words<'_>>, Invalid> {
     let invalid = |error: &toml::de::Error| Invalid(format!("it is not TOML: {}", error.message()));
     let table = DeTable::parse(settings).map_err(|error| invalid(&error))?.into_inner();
@@ -183,7 +183,7 @@ fn words_of(settings: &str) -> Result<Option<Words<'_>>, Invalid> {
     }
 }
 
-/// Returns where the text begins behind its byte order mark.
+/// Returns the offset of the text after its byte order mark.
 fn behind_mark(settings: &str) -> usize {
     settings.len() - settings.trim_start_matches('\u{feff}').len()
 }

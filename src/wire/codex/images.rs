@@ -1,22 +1,22 @@
-//! Images: which of them Codex sends, and the words that it sends in place of the others.
+//! Images: which ones Codex sends, and the text that it sends instead of the others.
 //!
 //! ```text
-//! http:, https:        never sent: it fetches nothing
-//! data:                sent if it is in base64, and a PNG, a JPEG, a GIF or a WebP; no matter what its media type says
-//! anything else        sent as it is: file:, the address of an upload
+//! http:, https:        never sent, because Codex does not fetch anything
+//! data:                sent if it is base64 and a PNG, JPEG, GIF or WebP, whatever its media type says
+//! anything else        sent unchanged: file:, the address of an upload
 //! ```
 //!
-//! They are those of Codex 0.169 and 0.171, which decodes each picture. Here only its beginning is looked at: one that was cut
-//! short, or is broken within, counts as sent.
+//! These are the rules of Codex 0.169 and 0.171, which decode each image. This code only looks at the first bytes, so an image
+//! that is truncated or corrupted later counts as sent.
 
 use crate::model::{Block, Image, Source};
 
-/// In the place of a picture that is elsewhere in the net.
+/// Replaces an image at a URL.
 const REMOTE: &str = "image content omitted because remote image URLs are not supported";
-/// In the place of what is no picture.
+/// Replaces data that is not an image.
 const STRANGE: &str = "image content omitted because it could not be processed";
 
-/// Puts the words in place of the pictures that are not sent, those in tools' answers included.
+/// Replaces the images that are not sent with text, including images in tool results.
 pub(super) fn leave_out(blocks: &mut [Block]) {
     for block in blocks {
         match block {
@@ -31,7 +31,7 @@ pub(super) fn leave_out(blocks: &mut [Block]) {
     }
 }
 
-/// Returns the words that are sent in place of a picture, if it is not sent.
+/// Returns the text that replaces an image; None if the image is sent.
 fn omission(image: &Image) -> Option<&'static str> {
     let is_sent = match &image.source {
         Source::Data(data) => is_picture(data),
@@ -50,14 +50,14 @@ fn omission(image: &Image) -> Option<&'static str> {
     (!is_sent).then_some(STRANGE)
 }
 
-/// Returns whether base64 is that of a picture, by how that begins; the signs that fill it up at its end may be missing.
+/// Returns true if base64 data begins like an image. Padding at its end may be missing.
 fn is_picture(data: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["iVBORw0KGgo", "/9j/", "R0lGODdh", "R0lGODlh"];
     let code = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
     let is_code = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let is_base64 = code.len() % 4 != 1 && code.bytes().all(is_code);
     let is_webp = || {
-        // Its kind comes after its length.
+        // The four bytes of the length come before the kind.
         let kind = code.strip_prefix("UklGR").and_then(|rest| rest.get(6..));
         kind.is_some_and(|kind| kind.starts_with("XRUJQ"))
     };

@@ -1,15 +1,15 @@
-//! Long: a tool's answer as Codex takes it up again, which cuts what is too long for a model.
+//! Long tool results: Codex truncates them when it resumes a session.
 //!
-//! Codex 0.169.0 was asked, with answers made for it and several models. All texts of an answer have one measure; the text
-//! that goes over it keeps its beginning and its end, those behind it are left out, and pictures stay. What the history of a
-//! compaction holds is sent whole.
+//! Recorded from Codex 0.169.0 with generated results and several models. All texts of a result share one limit. The text
+//! that exceeds it keeps its beginning and end, later texts are dropped, and images stay. The items in a compaction's history are
+//! sent whole.
 
 use crate::model::Block;
 
-/// How many bytes of texts an answer has at most.
+/// The limit of a result's texts in bytes.
 const MOST: usize = 12_000;
 
-/// Cuts the texts of an answer that are too long.
+/// Truncates the texts of a result that exceed the limit.
 pub(super) fn cut(blocks: &mut Vec<Block>) {
     let mut left = MOST;
     let mut omitted = 0;
@@ -31,7 +31,7 @@ pub(super) fn cut(blocks: &mut Vec<Block>) {
     }
 }
 
-/// Returns the beginning and the end of a text that has more than so many bytes.
+/// Returns the beginning and end of a text that is longer than `most` bytes.
 fn shortened(text: &str, most: usize) -> Option<String> {
     let over = text.len().checked_sub(most).filter(|over| *over > 0)?;
     let is_boundary = |at: &usize| text.is_char_boundary(*at);

@@ -1,6 +1,6 @@
-//! Reading: the item that a record of a rollout carries, and its message.
+//! Reads the item in a record of a rollout, and its message.
 //!
-//! Invariant: nothing here looks at another record.
+//! Invariant: nothing here depends on another record.
 
 use std::collections::BTreeMap;
 
@@ -22,18 +22,18 @@ use crate::{
     },
 };
 
-/// How a summary begins that says it is one.
+/// The beginning of a summary that announces itself as one.
 pub(super) const SUMMARY: &str = "Another language model started to solve this problem and produced a summary of its thinking \
      process. You also have access to the state of the tools that were used by that language model. Use this to build on the \
      work that has already been done and avoid duplicating work. Here is the summary produced by the other language model, use \
      the information in this summary to assist with your own analysis:\n";
-/// How undertext began one before, which Codex takes for words of the user.
+/// The beginning of summaries that older versions of undertext wrote. Codex treats them as the user's text.
 const OLD_SUMMARY: &str = "Another language model started to solve this problem.\n";
-/// How Codex begins what it tells the model of its surroundings.
+/// The beginning of the description of the environment.
 const ENVIRONMENT: &str = "<environment_context>";
-/// How old versions began a project's rules, which Codex takes for words of the user today.
+/// The beginning of project rules in old versions. Current versions treat them as the user's text.
 const INSTRUCTIONS: &str = "<user_instructions>";
-/// Texts in the user's place that are not the user's: how each begins and ends, in small or large letters.
+/// Texts in the user's place that are not the user's: their beginnings and ends, ignoring case.
 const FRAGMENTS: [(&str, &str); 9] = [
     (ENVIRONMENT, "</environment_context>"),
     ("# agents.md instructions", "</instructions>"),
@@ -45,7 +45,7 @@ const FRAGMENTS: [(&str, &str); 9] = [
     ("<agent_message_board_notification>", "</agent_message_board_notification>"),
     ("<recommended_plugins>", "</recommended_plugins>"),
 ];
-/// More of them, in just these letters.
+/// More of them, matching case.
 const SPELT_FRAGMENTS: [(&str, &str); 4] = [
     ("<goal_context>", "</goal_context>"),
     ("Warning: The maximum number of unified exec processes you can keep open is", ""),
@@ -55,14 +55,14 @@ const SPELT_FRAGMENTS: [(&str, &str); 4] = [
     ),
     ("Warning: Your account was flagged for potentially high-risk cyber activity", ""),
 ];
-/// And those that count by an attribute too, or by a name of their own.
+/// And those that also need an attribute or a name of their own.
 const NAMED_FRAGMENTS: [(&str, &str); 3] = [
     ("<hook_prompt", "</hook_prompt>"),
     ("<codex_internal_context source=\"", "</codex_internal_context>"),
     ("<external_", ">"),
 ];
 
-/// How the rules of a developer begin that Codex says again where they change: they go with the turn that they precede.
+/// The beginnings of developer rules that Codex repeats when they change. They belong to the turn after them.
 const RULES: [&str; 20] = [
     "<permissions instructions>",
     "approved command prefix saved:",
@@ -86,7 +86,7 @@ const RULES: [&str; 20] = [
     "<rollout_budget>",
 ];
 
-/// The texts of records without messages that no other record repeats, each by its type and its key.
+/// The texts of records without messages that no other record repeats: type and key.
 const REMARKS: [(&str, &str); 11] = [
     ("entered_review_mode", "prompt"),
     ("entered_review_mode", "user_facing_hint"),
@@ -101,18 +101,18 @@ const REMARKS: [(&str, &str); 11] = [
     ("web_search_end", "results"),
 ];
 
-/// The part that a record carries.
+/// The content of a record.
 pub(super) enum Part<'a> {
     Item(Raw<'a>),
     Compacted(Raw<'a>),
     Event(Raw<'a>),
     /// Its type.
     Other(String),
-    /// Nothing: Codex passes it.
+    /// A record that Codex skips.
     Refused,
 }
 
-/// Returns the part that a record carries, if anything in an envelope.
+/// Returns the content of a record, with or without an envelope.
 pub(super) fn part(record: Raw<'_>) -> Part<'_> {
     let [class, payload] = record.pick(["type", "payload"]);
     let kind = string(class).unwrap_or_default();
@@ -129,7 +129,7 @@ pub(super) fn part(record: Raw<'_>) -> Part<'_> {
     }
 }
 
-/// Reads a record's kind, its flags, and its number.
+/// Returns the kind, flags and number of a record.
 pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
     match part {
         Part::Item(item) => {
@@ -163,7 +163,7 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
         Part::Event(payload) => match text(payload, "type").as_deref() {
             Some("thread_rolled_back") => {
                 let turns = payload.get("num_turns").and_then(Raw::u64);
-                // Codex passes the event if it does not take the number.
+                // Codex skips the event if it cannot parse the number.
                 let turns = turns.filter(|turns| u32::try_from(*turns).is_ok());
                 (Kind::Meta, ROLLBACK, turns.unwrap_or(0))
             }
@@ -184,26 +184,26 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
     }
 }
 
-/// The kinds of calls: the items that make one, and the one that answers it. What answers another kind is no answer.
+/// The kinds of calls: the item types that make one, and the type of its result. Codex ignores a result of another kind.
 const CALLS: [(&[&str], &str); 3] = [
     (&["function_call", "local_shell_call"], "function_call_output"),
     (&["custom_tool_call"], "custom_tool_call_output"),
     (&["tool_search_call"], "tool_search_output"),
 ];
 
-/// Returns the number of an item that makes a call or answers one; 0 of any other.
+/// Returns the number in the hint of a call or result; 0 for any other item.
 fn pairing(item: Raw<'_>, class: &str) -> u64 {
     let is_of = |(calls, answer): &(&[&str], &str)| calls.contains(&class) || *answer == class;
     let Some(kind) = CALLS.iter().position(is_of) else { return 0 };
     text(item, "call_id").map_or(0, |id| of_call(&id, kind))
 }
 
-/// The names under which Codex reports usage; input includes what was read from a cache.
+/// Codex's names for the usage counts. Input includes what was read from a cache.
 const USAGE: [&str; 4] =
     ["input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"];
 
-/// Reads the facts that a record tells of the model: token counts know its window and the newest answer's usage, the
-/// settings of a turn its name, the head of a file what it is sent besides the conversation.
+/// Reads the facts in a record about the model: token counts contain its window and the newest answer's usage, the
+/// settings of a turn its name, the first record of a file what is sent besides the conversation.
 pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
     let size = |of: Raw<'_>, key| of.get(key).and_then(Raw::u64).filter(|tokens| *tokens > 0);
     match class {
@@ -228,13 +228,13 @@ pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
     }
 }
 
-/// Reads the facts that a record tells of where Codex works: the head of its file, the settings of a turn, and what it tells the
-/// model of its surroundings.
+/// Reads the facts in a record about Codex's environment: the first record of a file, the settings of a turn, and the description
+/// of the environment for the model.
 pub(super) fn scene(record: Raw<'_>) -> Scene {
     let [class, payload] = record.pick(["type", "payload"]);
     let payload = payload.unwrap_or(record);
     match string(class).as_deref() {
-        // The head of a file, which had no type at first.
+        // The first record of a file, which had no type at first.
         None | Some("session_meta") => {
             let git = payload.get("git");
             let of_git = |key| git.and_then(|git| text(git, key));
@@ -265,7 +265,7 @@ pub(super) fn scene(record: Raw<'_>) -> Scene {
     }
 }
 
-/// Returns whether an item of a history is one that a rollback counts.
+/// Returns true if a rollback counts this item of a history as a turn.
 fn is_turn(item: Raw<'_>) -> bool {
     let [class, role, content] = item.pick(["type", "role", "content"]);
     let class = class.and_then(Raw::text).unwrap_or_default();
@@ -273,7 +273,7 @@ fn is_turn(item: Raw<'_>) -> bool {
     class == "agent_message" || is_said && !sums_up(content)
 }
 
-/// Returns whether Codex takes an item of a kind for words of the user: also the rules of a project as old versions wrote them.
+/// Returns true if Codex treats an item of this kind as the user's text, which includes project rules from old versions.
 fn is_said(kind: Kind, class: &str, content: Option<Raw<'_>>) -> bool {
     let is_rules = |text: String| !is_fragment(&text) || begins(text.trim(), INSTRUCTIONS);
     kind == Kind::User || kind == Kind::Note && class == "message" && texts(content).all(is_rules)
@@ -283,12 +283,12 @@ fn is_developer(role: Option<Raw<'_>>) -> bool {
     role.and_then(Raw::text).is_some_and(|role| role == "developer")
 }
 
-/// Returns whether words are the summary of a compaction, which no rollback counts and another compaction leaves out.
+/// Returns true if a text is the summary of a compaction. Rollbacks do not count it, and another compaction drops it.
 fn sums_up(content: Option<Raw<'_>>) -> bool {
     texts(content).next().is_some_and(|text| is_summary(&text))
 }
 
-/// Returns whether a text is a summary that says it is one.
+/// Returns true if a text announces itself as a summary.
 fn is_summary(text: &str) -> bool {
     text.starts_with(SUMMARY)
 }
@@ -306,7 +306,7 @@ pub(super) fn item_kind(class: &str, role: Option<Raw<'_>>, content: Option<Raw<
             Some("assistant") => Kind::Assistant,
             // It is never sent.
             Some("system") | None => Kind::Meta,
-            // Words of any other role are sent as they stand, and begin no turn.
+            // Text of any other role is sent unchanged and does not begin a turn.
             Some(_) => Kind::System,
         },
         "agent_message" => Kind::Note,
@@ -332,12 +332,12 @@ pub(super) fn texts(content: Option<Raw<'_>>) -> impl Iterator<Item = String> {
         .chain(content.into_iter().flat_map(Raw::items).filter_map(|part| text(part, "text")))
 }
 
-/// Returns whether a text begins with a mark, in large or small letters.
+/// Returns true if a text begins with a mark, ignoring case.
 fn begins(text: &str, mark: &str) -> bool {
     text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark))
 }
 
-/// Returns whether a text ends with a mark, in large or small letters.
+/// Returns true if a text ends with a mark, ignoring case.
 fn ends(text: &str, mark: &str) -> bool {
     let start = text.len().checked_sub(mark.len());
     start.and_then(|start| text.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
@@ -347,7 +347,7 @@ fn is_rule(text: &str) -> bool {
     RULES.iter().any(|rule| begins(text.trim_start(), rule))
 }
 
-/// Returns whether a text in the user's place is one that Codex puts there itself.
+/// Returns true if Codex itself put a text in the user's place.
 pub(super) fn is_fragment(text: &str) -> bool {
     let text = text.trim();
     let is_spelt = |(begin, end): &(&str, &str)| text.starts_with(begin) && text.ends_with(end);
@@ -367,18 +367,18 @@ fn is_named_fragment(text: &str) -> bool {
     if let Some((name, rest)) = text.strip_prefix(external).and_then(|rest| rest.split_once('>')) {
         return rest.ends_with(&format!("</external_{name}>"));
     }
-    // The run that a hook belongs to.
+    // The run that the hook belongs to.
     let run = between(text, "hook_run_id=\"", "\"").unwrap_or_default();
     begins(text, hook) && ends(text, hook_end) && !run.trim().is_empty()
 }
 
-/// Returns the history that a compaction puts in place of all before it.
+/// Returns the history with which a compaction replaces everything before it.
 pub(super) fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
     payload.get("replacement_history").filter(|history| history.kind() == JsonKind::Array)
 }
 
-/// Returns what a rollback leaves of the history of a compaction that leaves this many of its turns: what prepares the first
-/// turn that no longer exists goes too, but nothing before the first turn of all.
+/// Returns the items of a compaction's history after a rollback that keeps this many of its turns. The records that prepare the
+/// first dropped turn are dropped too, but nothing before the very first turn is.
 pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
     let Part::Compacted(payload) = part(record) else { return Vec::new() };
     let mut items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();
@@ -397,7 +397,7 @@ pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
     items
 }
 
-/// Returns which calls the history of a compaction makes, each with a bit for its kind.
+/// Returns the calls in a compaction's history, each with a bit for its kind.
 pub(super) fn calls_of(record: Raw<'_>) -> BTreeMap<u64, u8> {
     let Part::Compacted(payload) = part(record) else { return BTreeMap::new() };
     let items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();
@@ -417,7 +417,7 @@ fn calls(items: &[Raw<'_>]) -> BTreeMap<u64, u8> {
     found
 }
 
-/// Leaves out the items of a history that answer calls of another kind.
+/// Drops results in a history whose call is of another kind.
 pub(super) fn of_their_kinds(mut items: Vec<Raw<'_>>) -> Vec<Raw<'_>> {
     let calls = calls(&items);
     items.retain(|item| {
@@ -427,12 +427,12 @@ pub(super) fn of_their_kinds(mut items: Vec<Raw<'_>>) -> Vec<Raw<'_>> {
     items
 }
 
-/// Returns whether an answer of this kind may answer the call of this id: the call is of the same kind, or is not there.
+/// Returns true if a result of this kind may answer the call with this id: the call is of the same kind or is missing.
 pub(super) fn is_of_kind(calls: &BTreeMap<u64, u8>, id: u64, kind: u8) -> bool {
     calls.get(&id).is_none_or(|kinds| kinds & kind != 0)
 }
 
-/// Returns how much of a text is of Codex's own, by which it is known.
+/// Returns how much of a text is Codex's own mark.
 pub(super) fn own_words(text: &str) -> [usize; 2] {
     if let Some(begin) = [SUMMARY, OLD_SUMMARY].into_iter().find(|begin| text.starts_with(begin)) {
         return [begin.len(), 0];
@@ -446,7 +446,7 @@ pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> M
     Message { time, ..Message::new(role, blocks) }
 }
 
-/// Returns who tells what to whom, of a message from one agent to another.
+/// Returns the sender and recipient of a message between agents.
 pub(super) fn headline(item: Raw<'_>) -> Option<String> {
     let [class, author, recipient] = item.pick(["type", "author", "recipient"]);
     if string(class)? != "agent_message" {
@@ -517,7 +517,8 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
     Some(Message { is_summary, ..said(role, blocks, time) })
 }
 
-/// Returns what a record says that has no messages: what no item of the session repeats, or what Codex refuses to read.
+/// Returns the texts of a record without messages: those that no item of the session repeats, or everything in a record that
+/// Codex refuses to read.
 pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
     match part(record) {
         Part::Item(said) | Part::Event(said) => fields::remarks(said, &REMARKS),
@@ -530,7 +531,7 @@ pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
     }
 }
 
-/// Returns a tool's answer: a string, parts, or JSON in a string as old versions wrote it.
+/// Returns a tool's result: a string, parts, or, in old versions, JSON in a string.
 pub(super) fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
     let [class, call, output] = item.pick(["type", "call_id", "output"]);
     if item_kind(&class?.text()?, None, None) != Kind::Result {
@@ -547,7 +548,7 @@ pub(super) fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
     Some(Answer { call: string(call).unwrap_or_default(), texts })
 }
 
-/// Returns how much of an output was left out, as the words in its middle say.
+/// Returns how much of an output was truncated, according to the marker in its middle.
 pub(super) fn omitted(text: &str) -> Option<String> {
     const UNITS: [&str; 3] = [" tokens truncated…", " chars truncated…", " bytes truncated…"];
     for unit in UNITS {
@@ -584,7 +585,7 @@ pub(super) fn content(content: Raw<'_>) -> Vec<Block> {
     content.items().map(block).collect()
 }
 
-/// Returns the content of a record that opens a session.
+/// Returns the payload of a record that begins a session.
 pub(super) fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
     (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
 }

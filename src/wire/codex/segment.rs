@@ -1,4 +1,4 @@
-//! Segments: a thread goes on in another file, from a place in one that it has, so that Codex also lists no turn behind it.
+//! Segments: continues a thread in another file, from a place in an existing one, so that Codex does not list later turns either.
 //!
 //! ```text
 //! the file   meta | q1 a1 | q2 a2 | q3 a3
@@ -7,12 +7,12 @@
 //! to a3:     meta {history_base: the file, up to the second |}  q3 a3
 //! ```
 //!
-//! Where a base will not do, the records themselves are said again behind it: those behind a rollback, and those that Codex
-//! has not read into its own list yet, which are all of them where it never ran.
+//! Where a base cannot be used, the new file repeats the records themselves: those after a rollback, and those that Codex
+//! has not yet read into its own list, which is all of them if it never ran.
 //!
-//! A base ends between tasks, or where a turn is left open on purpose: Codex lists a task that it sees begin as a turn.
+//! A base ends between tasks, or where a turn is left open on purpose: Codex lists every task that starts as a turn.
 //!
-//! Invariant: what a base holds is the beginning of the path, without a record that a rollback dropped.
+//! Invariant: a base contains no record that a rollback dropped; it is the beginning of the path.
 
 use std::collections::BTreeSet;
 
@@ -33,11 +33,11 @@ use crate::{
     },
 };
 
-/// How much of a path is read first, to see whether a rollback bears on the rest.
+/// How much of a path to read first, to see whether a rollback affects the rest.
 const STEP: usize = 64;
 
-/// Writes a file that goes on behind the end of a path, where a note may be said; None if the thread does not go on in
-/// files, or its beginning cannot be read.
+/// Writes a file that continues after the end of a path, with an optional note; None if the thread is not continued in new files,
+/// or its beginning cannot be read.
 pub(super) fn lines(onward: &Onward<'_>, setting: &Setting) -> Result<Option<Segment>, Failure> {
     if !Raw::object(onward.opening).is_some_and(is_counted) {
         return Ok(None);
@@ -58,20 +58,20 @@ pub(super) fn lines(onward: &Onward<'_>, setting: &Setting) -> Result<Option<Seg
     Ok(Some(Segment { opening, lines: lines.into_lines(), again }))
 }
 
-/// Returns whether the records of a file that begins with this one are counted, which is how Codex goes on in files.
+/// Returns true if a file with this first record numbers its records. Codex continues only such files in new ones.
 fn is_counted(first: Raw<'_>) -> bool {
     let mode = meta(first).and_then(|meta| text(meta, "history_mode"));
     mode.as_deref() == Some("paginated") && first.get("ordinal").is_some()
 }
 
-/// Where a file goes on from: another one, the number of the first record that is left out of it, and its offset.
+/// What a file continues: another file, the number of the first record in it that is not included, and the offset of that record.
 struct Onto {
     file: String,
     ordinal: u64,
     bytes: u64,
 }
 
-/// Writes the record that opens a file.
+/// Writes the first record of a file.
 fn opening(first: &[u8], base: Option<&Onto>, setting: &Setting) -> Option<Vec<u8>> {
     let time = line(&json!(setting.time.to_string()));
     let ordinal = base.map_or(0, |base| base.ordinal);
@@ -127,22 +127,22 @@ impl File<'_> {
 
 /// Which records are on the path.
 enum OnPath {
-    /// All up to the one of this number, for nothing was ever rolled back.
+    /// All up to and including this number, because nothing was ever rolled back.
     UpTo(Option<usize>),
-    /// All before this number, and these.
+    /// All before this number, and these entries.
     Among(usize, BTreeSet<EntryNumber>),
 }
 
-/// The records of the files that lead to a place, numbered from the first one on, and read only as far as they are asked for.
+/// The records of the files that lead to a place, numbered from the first one. A record is read when it is needed.
 struct Chain<'a> {
     onward: &'a Onward<'a>,
-    /// The files, the first one first.
+    /// The files, oldest first.
     files: Vec<File<'a>>,
     path: OnPath,
 }
 
 impl<'a> Chain<'a> {
-    /// Finds the records; None if some of them cannot be read.
+    /// Opens the files; None if one of them cannot be read.
     fn of(onward: &'a Onward<'a>) -> Result<Option<Self>, Failure> {
         let mut graphs = vec![onward.graph];
         let mut graph = onward.graph;
@@ -180,7 +180,7 @@ impl<'a> Chain<'a> {
             if last.len() < limit {
                 return Ok(OnPath::Among(0, last.into_iter().collect()));
             }
-            // No rollback behind a settled turn drops anything before it.
+            // No rollback after a settled turn drops anything before it.
             let settled = walk::settled(graph, &last)?.first().copied();
             let settled = settled.map_or(Ok(None), |turn| self.number_of(turn))?;
             if let Some(n) = settled.filter(|n| *n < rollback) {
@@ -190,7 +190,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the number of the first record that rolled turns back: one that does is a signpost.
+    /// Returns the number of the first rollback. Rollbacks are signposts.
     fn first_rollback(&self) -> Result<Option<usize>, Failure> {
         let mut first = None;
         for file in self.files.iter().rev() {
@@ -215,19 +215,19 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Returns the number behind the last record's.
+    /// Returns the number after the last record.
     fn end(&self) -> usize {
         self.files.last().map_or(0, |file| file.first + file.count())
     }
 
-    /// Returns the file in which the record of a number is, and its place there.
+    /// Returns the file with a record, given its number, and the record's place in it.
     fn place(&self, n: usize) -> Option<(usize, &File<'a>, PlaceNumber)> {
         let file = self.files.partition_point(|file| file.first <= n).checked_sub(1)?;
         let of = self.files.get(file)?;
         Some((file, of, PlaceNumber::new((n - of.first) as u64)))
     }
 
-    /// Returns the record of a number.
+    /// Returns the record with this number.
     fn link(&self, n: usize) -> Result<Option<Link>, Failure> {
         let Some((_, file, place)) = self.place(n) else { return Ok(None) };
         let Some(entry) = file.graph.at(place)? else { return Ok(None) };
@@ -241,7 +241,7 @@ impl<'a> Chain<'a> {
         Ok(Some(Link { record, is_on_path }))
     }
 
-    /// Returns the first number, of some in their order, whose record is so.
+    /// Returns the first of these numbers whose record matches.
     fn find(
         &self,
         mut among: impl Iterator<Item = usize>,
@@ -254,7 +254,7 @@ impl<'a> Chain<'a> {
         found.transpose()
     }
 
-    /// Returns the number of the record at which the path ends.
+    /// Returns the number of the last record on the path.
     fn head(&self) -> Result<Option<usize>, Failure> {
         match &self.path {
             OnPath::UpTo(head) => Ok(*head),
@@ -262,7 +262,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns behind how many records the base ends, if there is one, and the entries that are said again behind it.
+    /// Returns the number of records in the base, if there is a base, and the entries to repeat after it.
     fn part(&self) -> Result<(Option<usize>, Vec<EntryNumber>), Failure> {
         // Nothing of a thread comes before its first record.
         let opens = self.link(0)?.is_some_and(|link| link.has(OPENS));
@@ -284,7 +284,7 @@ impl<'a> Chain<'a> {
         }
         let unfinished = self.open_task(stop)?;
         let unfinished = unfinished.filter(|(_, has_turn)| !has_turn).map(|(task, _)| task);
-        // Of a task in which nothing is said yet, nothing is.
+        // A task without content yet is not repeated.
         let stop = match unfinished {
             Some(task) => {
                 let said =
@@ -306,8 +306,8 @@ impl<'a> Chain<'a> {
         Ok(((end > 0).then_some(end), again))
     }
 
-    /// Returns the end of the turn in which the record before a place is: behind the event that completes it, if nothing
-    /// is said before that, or else behind the event of the user's message.
+    /// Returns the end of the turn that contains the record before a place: after the event that completes it, if there is no
+    /// message before that event, else after the event of the user's message.
     fn turn_end(&self, from: usize) -> Result<usize, Failure> {
         for n in from..self.end() {
             let Some(link) = self.link(n)? else { break };
@@ -340,13 +340,13 @@ impl<'a> Chain<'a> {
         Ok(is_event.and_then(|record| text(record.get("payload")?, "type")))
     }
 
-    /// Returns whether a task ends with a record.
+    /// Returns true if a task ends with a record.
     fn completes(&self, link: &Link) -> Result<bool, Failure> {
         let event = self.event(link)?;
         Ok(matches!(event.as_deref(), Some("task_complete" | "turn_complete" | "turn_aborted")))
     }
 
-    /// Returns where the task starts that is not complete at an end, and whether a turn is in it.
+    /// Returns the start of the task that is incomplete at an end, and whether it contains a turn.
     fn open_task(&self, end: usize) -> Result<Option<(usize, bool)>, Failure> {
         let Some(start) = self.find((0..end).rev(), |_, link| link.starts())? else {
             return Ok(None);
@@ -362,14 +362,14 @@ impl<'a> Chain<'a> {
         Ok(Some((start, has_turn)))
     }
 
-    /// Returns how many records Codex has read into its list, from the first one on.
+    /// Returns how many records, from the first one, Codex has read into its list.
     fn held(&self) -> usize {
         let is_held = |file: &&File<'_>| number(file.held.held) >= file.count();
         let cut = self.files.iter().find(|file| !is_held(file));
         cut.map_or(self.end(), |file| file.first + number(file.held.held))
     }
 
-    /// Returns the base that ends behind so many records.
+    /// Returns the base that ends after this many records.
     fn base(&self, end: usize) -> Result<Onto, Failure> {
         let (mut ordinal, mut id, mut bytes) = (0, String::new(), 0);
         if let Some((file, of, last)) = end.checked_sub(1).and_then(|last| self.place(last)) {

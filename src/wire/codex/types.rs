@@ -1,9 +1,10 @@
-//! Types: what Codex's own types ask of a record in an envelope. Codex passes a line that they refuse, as if it were not there.
+//! The types that Codex parses a record in an envelope into. Codex skips a line that does not fit them as if it did not exist.
 //!
-//! They are those of Codex 0.169.0, which prints the ones of items by `app-server generate-json-schema`. Records without an
-//! envelope, or a time in it, are never asked: whole files are of such, and Codex resumes none. In any other file it passes them.
+//! These are the types of Codex 0.169.0; it prints those of items with `app-server generate-json-schema`. Records without an
+//! envelope or a time are never checked: whole files consist of such records, and Codex resumes none of these files. In any other
+//! file it skips the records.
 //!
-//! Invariant: nothing here looks at another record.
+//! Invariant: nothing here depends on another record.
 
 use std::ops::Range;
 
@@ -12,18 +13,18 @@ use crate::{
     wire::fields::text,
 };
 
-/// How deep values nest at most in a line that Codex parses.
+/// The maximum nesting in a line that Codex parses.
 const DEPTH: usize = 127;
 
-/// What is asked of a field, which may be missing.
+/// A check of a field, which may be missing.
 type Asks = fn(Option<Raw<'_>>) -> bool;
 
-/// Returns whether a record is in an envelope as Codex writes it.
+/// Returns true if a record is in an envelope as Codex writes it.
 pub(super) fn is_framed(record: Raw<'_>) -> bool {
     fits(record, [("payload", |payload| payload.is_some()), ("timestamp", is_text)])
 }
 
-/// Returns whether Codex takes a record in an envelope, of a type with its payload.
+/// Returns true if Codex accepts a record in an envelope, given its type and payload.
 pub(super) fn is_record(record: Raw<'_>, class: &str, payload: Raw<'_>) -> bool {
     fits(record, [("ordinal", may_count)])
         && is_parsed(record.bytes())
@@ -41,8 +42,8 @@ pub(super) fn is_record(record: Raw<'_>, class: &str, payload: Raw<'_>) -> bool 
         }
 }
 
-/// Returns whether Codex's parser takes a valid line: no half of a surrogate pair, no deeper nesting, no whole number that
-/// fits into 128 bits alone.
+/// Returns true if Codex's parser accepts a valid line: no half of a surrogate pair, no deeper nesting, no integer that fits into
+/// 128 bits but not into 64.
 fn is_parsed(line: &[u8]) -> bool {
     let mut parsed = Parsed { line, is_refused: false };
     json::scan(line, &mut parsed).is_ok() && !parsed.is_refused && !json::has_half_pair(line)
@@ -68,7 +69,7 @@ impl Visit for Parsed<'_> {
     }
 }
 
-/// Returns whether Codex takes an item: one of a type that it does not know, too.
+/// Returns true if Codex accepts an item. It also accepts types that it does not know.
 fn is_item(item: Raw<'_>) -> bool {
     let Some(class) = text(item, "type") else { return false };
     let more = [("id", may_text as Asks), ("status", may_text), ("encrypted_content", may_text)];
@@ -117,7 +118,7 @@ fn is_item(item: Raw<'_>) -> bool {
     is_own && fits(item, more)
 }
 
-/// Returns whether the fields of an object are as they are asked for.
+/// Returns true if the fields of an object pass their checks.
 fn fits<const N: usize>(object: Raw<'_>, fields: [(&str, Asks); N]) -> bool {
     let values = object.pick(fields.map(|(key, _)| key));
     object.kind() == Kind::Object && fields.iter().zip(values).all(|((_, asks), value)| asks(value))
@@ -147,7 +148,7 @@ fn is_list(value: Option<Raw<'_>>) -> bool {
     is(value, Kind::Array)
 }
 
-/// Returns whether a value is a list of which each item is as it is asked for.
+/// Returns true if a value is a list and each item passes a check.
 fn is_list_of(value: Option<Raw<'_>>, asks: fn(Raw<'_>) -> bool) -> bool {
     is_list(value) && value.into_iter().flat_map(Raw::items).all(asks)
 }
@@ -156,7 +157,7 @@ fn may_items(value: Option<Raw<'_>>) -> bool {
     is_nothing(value) || is_list_of(value, is_item)
 }
 
-/// Returns whether a value is one of these words.
+/// Returns true if a value is one of these words.
 fn is_word(value: Option<Raw<'_>>, words: &[&str]) -> bool {
     value.and_then(Raw::text).is_some_and(|word| words.contains(&word.as_ref()))
 }
@@ -169,7 +170,7 @@ fn is_progress(value: Option<Raw<'_>>) -> bool {
     is_word(value, &["completed", "in_progress", "incomplete"])
 }
 
-/// Returns whether a part of a content says something of a type of these that has it in a string.
+/// Returns true if a content part is of one of these types and has its required string.
 fn says(part: Raw<'_>, types: &[(&str, &[&str])]) -> bool {
     let class = text(part, "type").unwrap_or_default();
     let keys = types.iter().find(|(name, _)| *name == class).map(|(_, keys)| *keys);
@@ -191,7 +192,7 @@ fn is_content(value: Option<Raw<'_>>) -> bool {
     is_list_of(value, |part| says(part, &[TEXT, ("output_text", &["text"]), IMAGE, AUDIO]))
 }
 
-/// Returns whether a value is what one agent tells another.
+/// Returns true if a value is a message from one agent to another.
 fn is_told(value: Option<Raw<'_>>) -> bool {
     is_list_of(value, |part| says(part, &[TEXT, SEALED]))
 }

@@ -1,6 +1,6 @@
-//! Walking: a replay that runs backwards, on through all files of a thread, and drops what a rollback drops.
+//! Finds paths by replaying a thread backwards, across all its files, and dropping what a rollback drops.
 //!
-//! Invariant: a path is found from its head backwards; records before the path are not read.
+//! Invariant: a path is searched backwards from its head; records before the path are never read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use crate::{
     wire::{Before, Edit, Failure, Graph, Path, Sent},
 };
 
-/// How much of the user's messages a compaction without a history keeps, in tokens.
+/// How many tokens of the user's messages a compaction without a history keeps.
 const KEPT_TOKENS: u64 = 20_000;
 
-/// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
+/// Returns the entry at which Codex would resume: the last entry of the conversation that no rollback dropped.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let seen = replay(graph, graph.end(), |seen| !seen.dropped && seen.kind.is_conversation())?;
     let last =
@@ -31,9 +31,9 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     Ok(last.map(|seen| seen.entry))
 }
 
-/// Returns the last `limit` entries that led to a head; `resumed` is where Codex would resume.
+/// Returns the last `limit` entries of the path to a head. `resumed` is where Codex would resume.
 ///
-/// A rollback behind that place tells which histories before it still count. From anywhere else the files are read as if
+/// For `resumed`, rollbacks after it decide which histories before it still count. For any other head the files are read as if
 /// they ended there.
 pub(super) fn path(
     graph: &dyn Graph,
@@ -47,7 +47,7 @@ pub(super) fn path(
     loop {
         let (mut left, mut is_met) = (counted, false);
         let seen = replay(graph, end, |one| {
-            // A history that is dropped goes for good, and no path leads to it.
+            // A dropped history is never used again, and no path leads to it.
             if one.dropped {
                 return is_history && one.entry == head;
             }
@@ -58,7 +58,7 @@ pub(super) fn path(
         let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
         let mut entries: Vec<EntryNumber> =
             kept.skip_while(|entry| *entry != head).take(limit).collect();
-        // Some that were counted may have been dropped by what stood before them.
+        // Some of the entries that were counted may have been dropped by records before them.
         if left > 0 || entries.len() >= limit {
             entries.reverse();
             return Ok(Path { entries, repairs: Vec::new() });
@@ -67,7 +67,7 @@ pub(super) fn path(
     }
 }
 
-/// Returns the entries behind the place where Codex would resume, if it is this one, that no rollback dropped.
+/// Returns the entries after `resumed` that no rollback dropped; nothing if Codex would resume elsewhere.
 pub(super) fn behind(
     graph: &dyn Graph,
     resumed: Option<EntryNumber>,
@@ -82,7 +82,7 @@ pub(super) fn behind(
     Ok(entries)
 }
 
-/// Returns the last entry that stays when all turns of a path are dropped: the last of the conversation before the first.
+/// Returns the last entry that remains when all turns of a path are dropped: the last of the conversation before the first turn.
 pub(super) fn start(
     graph: &dyn Graph,
     path: &[EntryNumber],
@@ -116,7 +116,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     }
     context.reverse();
     let mut edits = Vec::new();
-    // A rollback comes after the history into which it reached, and before all that was said since.
+    // A rollback into the history comes after it and before everything that was said since.
     if let (true, Some(&base), Some(&head)) = (is_whole, context.first(), path.last())
         && (is_rolled_back || context.len() == 1)
     {
@@ -133,7 +133,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     Ok(Sent { entries: of_their_kinds(graph, sent)?, edits, is_whole })
 }
 
-/// Leaves out the answers to calls that are of another kind; the history from which on the path is replayed may make the call.
+/// Drops results whose call is of another kind. The call may be in the history at which the replay begins.
 fn of_their_kinds(
     graph: &dyn Graph,
     mut sent: Vec<EntryNumber>,
@@ -169,7 +169,8 @@ fn of_their_kinds(
     Ok(sent)
 }
 
-/// Returns how many turns of the history from which on the path to a head is replayed a rollback left, if one reached into it.
+/// Returns how many turns of the history at which the replay of a path begins were kept by a rollback; None if no rollback
+/// reached into it.
 fn left_of(
     graph: &dyn Graph,
     base: EntryNumber,
@@ -180,8 +181,8 @@ fn left_of(
     Ok(replay.base.filter(|(entry, _)| *entry == base).and_then(|(_, left)| left))
 }
 
-/// Returns those of the last entries of a path that are settled: turns from which on nothing is to be dropped, unless a
-/// compaction without a history behind them keeps some of the messages before them.
+/// Returns which of the last entries of a path are settled: turns after which nothing before them can be dropped, unless a later
+/// compaction without a history keeps some of the messages before them.
 pub(super) fn settled(
     graph: &dyn Graph,
     last: &[EntryNumber],
@@ -191,7 +192,7 @@ pub(super) fn settled(
     let seen = replay(graph, end, |one| !one.dropped && one.entry == first)?;
     let mut last = last.iter().rev().peekable();
     let mut settled = Vec::new();
-    // Whether a compaction behind this place keeps messages, and none behind it has a history.
+    // Whether a compaction after this place keeps messages and none after it has a history.
     let mut keeps = None;
     for one in seen.iter().filter(|one| !one.dropped) {
         if last.next_if_eq(&&one.entry).is_none() {
@@ -217,7 +218,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     Ok(leaves)
 }
 
-/// Returns the file, and the place in it before which the records lie that tell the path to a head.
+/// Returns the file, and the place in it before which the records of the path to a head are.
 fn before(
     graph: &dyn Graph,
     head: EntryNumber,
@@ -229,7 +230,7 @@ fn before(
     Ok(standing(graph, head)?.map(|(graph, place)| (graph, place.next())))
 }
 
-/// Returns the file of a session in which an entry is, of those that lead to the end of a graph, and its place there.
+/// Returns the file with an entry, among those that lead to the end of a graph, and the entry's place in it.
 fn standing(
     graph: &dyn Graph,
     entry: EntryNumber,
@@ -244,21 +245,21 @@ fn standing(
     }
 }
 
-/// An entry as a replay that runs backwards meets it.
+/// An entry as seen by the backward replay.
 struct Seen {
     entry: EntryNumber,
     kind: Kind,
-    /// Whether a rollback dropped it.
+    /// True if a rollback dropped it.
     dropped: bool,
-    /// Whether it is the last of the conversation before a rollback.
+    /// True if it is the last entry of the conversation before a rollback.
     ends: bool,
-    /// Whether it is a turn that stays, and no rollback behind it drops anything before it.
+    /// True if it is a turn that stays, and no rollback after it drops anything before it.
     is_firm: bool,
 }
 
-/// A record before which no turn that stays was met: what is dropped there depends on what comes before it.
+/// A record seen since the last turn that stays. Whether it is dropped depends on what comes before it.
 struct Open {
-    /// Its place in `Seen`.
+    /// Its index in `seen`.
     at: usize,
     kind: Kind,
     flags: u8,
@@ -274,13 +275,13 @@ impl Open {
         prepares(self.kind, self.flags)
     }
 
-    /// Returns whether a compaction without a history leaves it out.
+    /// Returns true if a compaction without a history drops it.
     fn is_left_out(&self) -> bool {
         self.kind.is_conversation() && !is_kept(self.kind, self.flags, self.number)
     }
 }
 
-/// Reads entries from before a place backwards until one is enough, or to the beginning.
+/// Replays entries before a place, backwards, until `enough` returns true for one, or to the beginning.
 fn replay(
     graph: &dyn Graph,
     end: PlaceNumber,
@@ -307,43 +308,44 @@ fn run(
             return Ok(replay);
         }
     }
-    // An unreadable history has turns too.
+    // A history that cannot be read may contain turns too.
     if !files.is_cut_short {
         replay.resolve(0);
     }
     Ok(replay)
 }
 
-/// A replay that runs backwards.
+/// A backward replay.
 ///
-/// A turn that is dropped takes along what prepares it, unless it was the first one: that is known at the next turn that stays.
+/// A dropped turn takes the records that prepare it along, unless it was the first one. That is known at the next turn that
+/// stays.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to what was met")]
 struct Replay {
     seen: Vec<Seen>,
-    /// How many turns are still to be dropped, and how many of them were said before the compaction that left things out.
+    /// How many turns are still to be dropped, and how many of these came before the compaction that dropped messages.
     pending: u64,
     earlier: u64,
-    /// How many tasks that have a turn are to be dropped, with the histories that are put in place of others there.
+    /// How many tasks with a turn are still to be dropped, with the histories in them.
     tasks: u64,
-    /// Whether the task has a turn.
+    /// True if the current task has a turn.
     counts: bool,
-    /// Whether what prepares the turn that was dropped last is next, and whether any of it was met since a turn that stays.
+    /// True if the records that prepare the last dropped turn are next, and true if one was seen since the last turn that stays.
     trims: bool,
     is_trimmed: bool,
-    /// Whether the next entry of the conversation is the last before a rollback.
+    /// True if the next entry of the conversation is the last one before a rollback.
     ends: bool,
     is_compacted: bool,
-    /// Whether a compaction without a history was dropped: what it left out does not come back.
+    /// True if a compaction without a history was dropped. The messages that it dropped do not come back.
     is_left_out: bool,
-    /// What was met since a turn that stays, once there is a rollback, and whether such a compaction comes after it.
+    /// The records seen since the last turn that stays, once there is a rollback, and whether such a compaction comes after it.
     open: Option<(Vec<Open>, bool)>,
-    /// The newest history that stays, and how many turns a rollback left of it, if one reached into it.
+    /// The newest history that stays, and how many of its turns a rollback kept, if one reached into it.
     base: Option<(EntryNumber, Option<u64>)>,
 }
 
 impl Replay {
-    /// Returns what becomes of the record before those that were met.
+    /// Decides on the previous record.
     fn meet(&mut self, record: &Record, files: &mut Backwards<'_>) -> Result<Seen, Failure> {
         let (flags, number) = hint(record);
         let this = Open { at: self.seen.len(), kind: record.kind, flags, number };
@@ -365,7 +367,7 @@ impl Replay {
             let is_firm = is_firm(number) && !self.is_compacted;
             dropped = !is_firm && (self.tasks > 0 || files.meets_rollback()?);
             if !dropped {
-                // What is to be dropped was said after it, or is a part of it.
+                // Whatever is still to be dropped came after the history or is part of it.
                 let left = self.resolve(turns_in(number));
                 self.base.get_or_insert((record.n, left));
             }
@@ -406,8 +408,8 @@ impl Replay {
         }
     }
 
-    /// Decides what stays of the open records, before which a history has this many turns, and returns how many of these stay, if
-    /// a rollback reached into the history. No rollback that was met reaches further.
+    /// Decides which open records stay, given the number of turns in the history before them. Returns how many of those turns
+    /// stay if a rollback reached into the history. No rollback seen so far reaches further.
     fn resolve(&mut self, n_turns: u64) -> Option<u64> {
         let open = self.open.take();
         let left = open
@@ -419,13 +421,13 @@ impl Replay {
     }
 }
 
-/// Replays the open records forwards, as Codex does, and marks those that are dropped. `n_turns` is how many turns the history
-/// before them has; how many of these stay is returned, if a rollback reached into it.
+/// Replays the open records forwards, as Codex does, and marks the dropped ones. `n_turns` is the number of turns in the history
+/// before them. Returns how many of those stay if a rollback reached into it.
 fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) -> Option<u64> {
     let mut stays = Stays { n_before: n_turns, ..Stays::default() };
-    // What each compaction without a history left out: it stays above it.
+    // What each compaction without a history dropped. It stays on the path before the compaction.
     let mut above: BTreeMap<usize, Vec<&Open>> = BTreeMap::new();
-    // A history that is dropped goes for good.
+    // A dropped history is never used again.
     for one in open.iter().rev().filter(|one| one.flags & BASE == 0) {
         if one.flags & ROLLBACK != 0 {
             stays.roll_back(one.number);
@@ -453,18 +455,18 @@ fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) ->
     left
 }
 
-/// The records that stay, the first one first.
+/// The records that stay, oldest first.
 #[derive(Default)]
 struct Stays<'o> {
     records: Vec<&'o Open>,
-    /// Where in them a turn begins, and where something is said or prepared.
+    /// The indexes of records that begin a turn, and of those that are conversation or prepare a turn.
     turns: Vec<usize>,
     said: Vec<usize>,
-    /// How many of them, the first ones, hold nothing that a compaction leaves out.
+    /// The length of the prefix from which a compaction has already dropped everything it drops.
     n_kept: usize,
-    /// How many turns stand before them.
+    /// The number of turns before the records.
     n_before: u64,
-    /// The same, once a rollback has reached the history. Behind a compaction without a history it stays as it is.
+    /// `n_before` after a rollback reached the history. A compaction without a history freezes it.
     left: Option<u64>,
     is_compacted: bool,
 }
@@ -477,7 +479,7 @@ impl<'o> Stays<'o> {
         self.records.push(one);
     }
 
-    /// Drops the last turns, with what prepares the first of them unless no turn is before it.
+    /// Drops the last turns, with the records that prepare the first of them unless no turn comes before it.
     fn roll_back(&mut self, n_turns: u64) {
         let n_here = self.turns.len() as u64;
         if n_turns == 0 || self.n_before + n_here == 0 {
@@ -503,7 +505,7 @@ impl<'o> Stays<'o> {
         self.left = if reaches { Some(self.n_before) } else { self.left };
     }
 
-    /// Returns what a compaction without a history leaves out, and keeps the others.
+    /// Removes and returns the records that a compaction without a history drops.
     fn leave_out(&mut self) -> Vec<&'o Open> {
         self.is_compacted = true;
         let begin = self.n_kept;
@@ -538,7 +540,7 @@ fn kept(graph: &dyn Graph, sent: Vec<EntryNumber>) -> Result<Vec<EntryNumber>, F
     Ok(kept)
 }
 
-/// Returns whether a compaction without a history keeps a record: what is in the user's place, but no summary.
+/// Returns true if a compaction without a history keeps a record: a message in the user's place that is not a summary.
 fn is_kept(kind: Kind, flags: u8, tokens: u64) -> bool {
     let is_said = matches!(kind, Kind::User | Kind::Boundary) || kind == Kind::Note && tokens > 0;
     is_said && flags & TURN != 0

@@ -1,10 +1,10 @@
-//! Writing: items in envelopes, as the program itself writes them, each in a task.
+//! Writes items in envelopes as the program does, each within a task.
 //!
 //! ```text
-//! task_started  user  user_message  ..  task_complete       in a file that counts its records: item_completed
+//! task_started  user  user_message  ..  task_complete       in a file that numbers its records: item_completed
 //! ```
 //!
-//! A rollback drops whole tasks with the histories put in place of others there, and Codex lists a turn by its events.
+//! A rollback drops whole tasks with the histories in them, and Codex lists a turn by its events.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The field by which a note of undertext is known among the user's messages; Codex does not read it.
+/// The field that marks a note of undertext among the user's messages. Codex does not read it.
 pub(super) const NOTE: &str = "undertext";
 
 /// Writes a record.
@@ -55,7 +55,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     Ok(line(&envelope("response_item", &item, setting)))
 }
 
-/// Returns the item that answers a call: each kind of call is answered in its own, and Codex leaves out what is of another.
+/// Returns the item that answers a call. Each kind of call has its own kind of result; Codex ignores any other.
 fn answer(id: &str, output: &str, setting: &Setting) -> Result<Value, Invalid> {
     let call = setting.call.as_deref().and_then(Raw::object).and_then(|record| {
         let Part::Item(item) = part(record) else { return None };
@@ -77,10 +77,10 @@ fn answer(id: &str, output: &str, setting: &Setting) -> Result<Value, Invalid> {
     })
 }
 
-/// Lines that are put behind a file, each with the number that it has there.
+/// Lines to append to a file, each with the ordinal it will have there.
 pub(super) struct Lines {
     setting: Setting,
-    /// The id of the task that was started last, and whether it is open.
+    /// The id of the last started task, and whether it is open.
     task: (String, bool),
     framed: Vec<Framed>,
 }
@@ -124,7 +124,7 @@ impl Lines {
     /// Starts a task.
     pub(super) fn start(&mut self) {
         let n = self.framed.len();
-        // Tasks of one operation have names of their own.
+        // Each task of an operation needs its own name.
         self.task =
             (if n == 0 { self.setting.uuid.clone() } else { renamed(&self.setting.uuid, n) }, true);
         self.event(&json!({ "type": "task_started", "turn_id": self.task.0 }));
@@ -137,7 +137,7 @@ impl Lines {
         }
     }
 
-    /// Says a note in a task of its own.
+    /// Adds a note in a task of its own.
     pub(super) fn note(&mut self, words: &str, setting: &Setting) -> Result<(), Invalid> {
         let note = record(&Draft::Note(words.to_owned()), setting)?;
         self.start();
@@ -146,7 +146,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Adds a record of the conversation with the event by which Codex lists it.
+    /// Adds a record of the conversation with the event that Codex lists.
     fn say(&mut self, record: Vec<u8>) {
         let message = Raw::object(&record).and_then(|record| {
             let Part::Item(item) = part(record) else { return None };
@@ -162,7 +162,7 @@ impl Lines {
         }
     }
 
-    /// Returns the event by which Codex lists a message.
+    /// Returns the event that Codex lists for a message.
     fn listed(&self, role: Role, words: &str) -> Option<Value> {
         let (legacy, kind, content) = match role {
             Role::User => (
@@ -193,7 +193,7 @@ impl Lines {
     }
 }
 
-/// Returns a name that differs from the one of an operation by the number of a line.
+/// Returns a name derived from that of an operation by the number of a line.
 fn renamed(uuid: &str, n: usize) -> String {
     let (rest, last) = uuid.split_at_checked(uuid.len().saturating_sub(4)).unwrap_or((uuid, ""));
     let last = u16::from_str_radix(last, 16)
@@ -238,7 +238,7 @@ pub(super) fn envelope(kind: &str, payload: &Value, setting: &Setting) -> Value 
     record
 }
 
-/// Returns the number of a record in a file that counts them.
+/// Returns the ordinal of a record, if the file numbers its records.
 pub(super) fn ordinal(line: &[u8]) -> Option<u64> {
     Raw::object(line)?.get("ordinal")?.u64()
 }

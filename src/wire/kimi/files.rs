@@ -1,11 +1,11 @@
-//! The files of a session: what their names say, what Kimi CLI keeps next to them, and where it lists folders and titles.
+//! The files of a session: their names, the files that Kimi CLI keeps next to them, and its lists of folders and titles.
 //!
 //! ```text
 //! kimi.json                                     the folders that it works in, each once
 //! sessions/<MD5 of the folder>/<session>/       context.jsonl, context_N.jsonl, state.json
 //! ```
 //!
-//! Invariant: nothing here looks whether anything is there.
+//! Invariant: nothing here reads the file system.
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,14 @@ use crate::{
     wire::{Annex, Invalid, Share, fields::text, unread::is_beside_kimi_code},
 };
 
-/// The file that the agent reads; those that it rotated have a number.
+/// The live file. Rotated files have a number.
 pub(super) const LIVE: &str = "context.jsonl";
-/// The folder of a session's sub-agents, each with a folder of its own.
+/// The folder of a session's sub-agents, with a subfolder for each.
 pub(super) const SUB_AGENTS: &str = "subagents";
 /// The file of a session's own settings.
 pub(super) const STATE: &str = "state.json";
 
-/// Returns the id of the session that a file is of: the name of its folder, of a sub-agent behind its session's.
+/// Returns the session id for a file: the name of its folder; for a sub-agent, after the session's id.
 pub(super) fn session_of(file: &Path) -> Option<String> {
     let name = file.file_name()?.to_str()?;
     if name != LIVE && rotation(name).is_none() {
@@ -40,31 +40,31 @@ pub(super) fn session_of(file: &Path) -> Option<String> {
     }
 }
 
-/// Returns the number of an older state of a file.
+/// Returns the number of a rotated file.
 pub(super) fn rotation(name: &str) -> Option<u64> {
     name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
 }
 
-/// Returns a name for the state of a file that is set aside next, as the agent gives it.
+/// Returns the name that the agent would give the next file that is set aside.
 pub(super) fn archived_name(names: &[String]) -> String {
     let newest = names.iter().filter_map(|name| rotation(name)).max().unwrap_or(0);
     format!("context_{}.jsonl", newest.saturating_add(1))
 }
 
-/// Returns where the settings of a file's session lie.
+/// Returns the settings file of a file's session.
 pub(super) fn state(file: &Path) -> Option<PathBuf> {
     let is_session = file.ends_with(LIVE) && !is_beside_kimi_code(file);
     is_session.then(|| file.with_file_name(STATE))
 }
 
-/// Returns these settings as what is kept with the session.
+/// Returns the settings file as a further file of the session.
 pub(super) fn annex(file: &Path) -> Option<Annex> {
     let from = state(file)?.parent()?.to_owned();
     let (folder, name) = (PathBuf::new(), Some(STATE.to_owned()));
     Some(Annex { from, folder, name, is_apart: false, share: Share::Session })
 }
 
-/// Reads from a session's settings which title it has; one that nobody gave is the beginning of the first words.
+/// Reads a session's title from its settings. A title that nobody gave is the beginning of the first message.
 pub(super) fn titled(state: &Path, held: &[u8]) -> Option<[String; 2]> {
     let held = Raw::file(held)?;
     let is_given = held.get("title_generated").and_then(Raw::bool) == Some(true);
@@ -77,7 +77,7 @@ pub(super) fn index(file: &Path) -> Option<PathBuf> {
     Some(folder_hash(file)?.0.parent()?.join("kimi.json"))
 }
 
-/// Returns the folder of a file's session as that list names it.
+/// Returns the folder of a file's session as spelled in that list.
 pub(super) fn listed_folder(file: &Path, index: &[u8]) -> Option<String> {
     let hash = folder_hash(file)?.1;
     let index: Value = serde_json::from_slice(index).ok()?;
@@ -87,7 +87,7 @@ pub(super) fn listed_folder(file: &Path, index: &[u8]) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// Adds the folder of a file's session to that list and returns it, if it lacks the folder.
+/// Adds the folder of a file's session to that list and returns it, unless it is already listed.
 pub(super) fn list_folder(
     file: &Path,
     index: &[u8],
@@ -112,7 +112,7 @@ pub(super) fn list_folder(
     Ok(serde_json::to_vec_pretty(&index).ok())
 }
 
-/// Returns the folder of all sessions, and the hash of the folder in which the one of a file works.
+/// Returns the folder of all sessions, and the hash of the folder that a file's session works in.
 fn folder_hash(file: &Path) -> Option<(&Path, &str)> {
     let work = file.ancestors().find(|above| {
         above.parent().is_some_and(|sessions| sessions.file_name() == Some("sessions".as_ref()))

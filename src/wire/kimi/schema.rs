@@ -1,13 +1,13 @@
-//! The schema of messages: one that Kimi CLI's own rejects it passes over as it takes a session up again.
+//! The schema of messages. When Kimi CLI resumes a session, it skips messages that its own schema rejects.
 //!
-//! Invariant: a part of a kind that is not known here is accepted, because a newer version may know it.
+//! Invariant: a content part of an unknown kind is never rejected, because a newer version may know it.
 
 use crate::{
     json::{Kind, Raw},
     wire::fields::text,
 };
 
-/// Returns whether the agent reads a message.
+/// Returns true if the agent reads a message.
 pub(super) fn accepts(message: Raw<'_>) -> bool {
     let [content, name, calls, call] =
         message.pick(["content", "name", "tool_calls", "tool_call_id"]);

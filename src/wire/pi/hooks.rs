@@ -1,11 +1,11 @@
-//! The hooks of pi: an extension, a file of its own in the user's folder of extensions, which pi loads as it starts.
+//! pi's hook: an extension, which is a file of our own in the user's folder of extensions. pi loads it when it starts.
 //!
-//! Its first line tells whose it is, whichever version made it. One to which somebody added lines counts as a call if it makes
-//! this one. One that is otherwise not as it was made may hold what a person wrote: it is brought up to date, or taken away, and
-//! a copy of it is kept.
+//! Its first line identifies it, whichever version wrote it. An extension to which somebody added lines counts as a call if it
+//! makes this one. One that was changed otherwise may contain something that a person wrote: it is updated or removed, and a copy
+//! is kept.
 //!
-//! pi has no file before the first answer; at the end of a turn the answer is in it. Older versions do not tell of a session's
-//! end.
+//! pi has no session file before the first answer; at the end of a turn the answer is in it. Older versions do not report the end
+//! of a session.
 
 use serde_json::{Map, Value};
 
@@ -14,9 +14,9 @@ use crate::{
     wire::{Call, Invalid},
 };
 
-/// How the first line begins, by which the file is known.
+/// The beginning of the first line, which identifies the file.
 const MARK: &str = "// Made by undertext";
-/// How that line goes on; older versions said it otherwise.
+/// The rest of that line. Older versions worded it differently.
 const PROMISE: &str = ", which takes this file away again, and keeps a copy if it was changed.";
 
 /// Returns the extension that makes a call.
@@ -55,27 +55,27 @@ export default function (pi: any) {{
     )
 }
 
-/// What comes before the program in an extension, and before its variables.
+/// The text before the program, and the text before its variables, in an extension.
 const PROGRAM: &str = "const program = ";
 const VARIABLES: &str = "const variables = ";
 
-/// Puts a call into the extension that is there, if there is one.
+/// Returns the existing extension, if any, updated to make a call.
 pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
     let made = extension(agent, call).into_bytes();
     match there {
         Some(there) if !is_own(there) => Err(Invalid("undertext did not create it".to_owned())),
-        // Lines of somebody's own between those of the call change nothing of it.
+        // Lines that somebody inserted between those of the call do not change it.
         Some(there) if is_within(&made, there) => Ok(there.to_vec()),
         _ => Ok(made),
     }
 }
 
-/// Returns whether the file is such an extension, whichever version made it and whatever became of it.
+/// Returns true if the file is our extension, whichever version wrote it and whoever changed it.
 pub(super) fn is_own(extension: &[u8]) -> bool {
     extension.split(|byte| *byte == b'\n').any(|line| line.starts_with(MARK.as_bytes()))
 }
 
-/// Returns whether the file is such an extension as it was made, whichever program it names.
+/// Returns true if the file is our extension exactly as it was written, whichever program it names.
 pub(super) fn is_made(there: &[u8], agent: &str) -> bool {
     let call = || {
         let variables: Map<String, Value> = serde_json::from_str(said(there, VARIABLES)?).ok()?;
@@ -94,18 +94,18 @@ pub(super) fn program(extension: &[u8]) -> Option<String> {
     serde_json::from_str(said(extension, PROGRAM).filter(|_| is_own(extension))?).ok()
 }
 
-/// Returns whether all lines of an extension but the first stand in another one, in their order.
+/// Returns true if another extension contains all lines of this one except the first, in order.
 fn is_within(made: &[u8], there: &[u8]) -> bool {
     let mut there = there.split(|byte| *byte == b'\n');
     body(made).all(|line| there.any(|found| found == line))
 }
 
-/// Returns the lines of an extension behind the first.
+/// Returns the lines of an extension after the first.
 fn body(extension: &[u8]) -> impl Iterator<Item = &[u8]> {
     extension.split(|byte| *byte == b'\n').skip(1)
 }
 
-/// Returns what an extension says behind the beginning of a line.
+/// Returns the rest of the first line that begins with a text, without its semicolon.
 fn said<'a>(extension: &'a [u8], begins: &str) -> Option<&'a str> {
     let text = str::from_utf8(extension).ok()?;
     text.lines().find_map(|line| line.strip_prefix(begins)?.strip_suffix(';'))

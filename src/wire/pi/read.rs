@@ -1,12 +1,12 @@
-//! Reading: an entry becomes an envelope with its hint, and a message.
+//! Reads an entry into an envelope with its hint, and a message.
 //!
-//! A hint is a byte of flags and a varint: of a compaction the tag or the index of the first kept entry, of a
+//! A hint is a byte of flags and a varint: for a compaction the tag or the index of the first kept entry, for a
 //! `context_edit` the tag of its target.
 //!
-//! A message is read as pi sends it: with the words that it puts around a command that the user ran, or the summary of a
-//! branch; those around the summary of a compaction are a trait of the format.
+//! A message is read as pi sends it: with the text that pi wraps around a command that the user ran, or around the summary of a
+//! branch. The text around the summary of a compaction is a trait of the format.
 //!
-//! Invariant: nothing here looks at another entry.
+//! Invariant: nothing here depends on another entry.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -28,35 +28,36 @@ use crate::{
 /// The type of a header.
 const HEADER_TYPE: &str = "session";
 
-/// A header.
+/// It is a header.
 pub(super) const HEADER: u8 = 1;
-/// An entry of v1: it follows the entry before it in the file.
+/// It is an entry of v1. Its parent is the entry before it in the file.
 pub(super) const CHAINED: u8 = 2;
-/// An entry that the model sees; of one that is no part of the conversation: it names the session.
+/// The model sees it. For an entry outside the conversation: it names the session.
 pub(super) const SENT: u8 = 4;
-/// The number is an index over parsed lines, not a tag.
+/// The number is an index into the parsed lines, not a tag.
 pub(super) const INDEX: u8 = 8;
-/// The target of a `context_edit` is left out.
+/// It is a `context_edit` that removes its target.
 pub(super) const REMOVES: u8 = 16;
-/// An edit of another entry.
+/// It edits another entry.
 pub(super) const EDIT: u8 = 32;
-/// The header of a file of v1, whose entries pi numbers and chains in file order as it opens it, whatever they say.
+/// It is the header of a v1 file. When pi opens the file, it numbers the entries and chains them in file order, whatever their
+/// parents.
 pub(super) const V1: u8 = 64;
-/// The entry says which model answers.
+/// It names the model.
 pub(super) const MODEL: u8 = 128;
 
-/// The words that pi puts around the summary of a compaction.
+/// The text that pi wraps around the summary of a compaction.
 pub(super) const COMPACTED: [&str; 2] = [
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
     "\n</summary>",
 ];
-/// The words that it puts around the summary of a branch that was left.
+/// The text that pi wraps around the summary of a reverted branch.
 const LEFT: [&str; 2] = [
     "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n",
     "</summary>",
 ];
 
-/// The names under which pi reports usage.
+/// pi's names for the usage counts.
 pub(super) const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
 /// Returns the values of an entry that paths need.
@@ -103,7 +104,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         }
         Kind::Meta if class == "session_info" => flags |= SENT,
         Kind::Meta | Kind::Opaque => {}
-        // A command that the user ran for himself only, and an answer that was not said to its end.
+        // A command that the user ran only for himself, and an incomplete answer.
         _ if is_true(excluded) => {}
         Kind::Assistant if stop.and_then(Raw::text).is_some_and(|stop| is_broken(&stop)) => {}
         _ => flags |= SENT,
@@ -125,10 +126,10 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     }
 }
 
-/// How a name begins that is a number in the file: to pi the number 1 and the text "1" are two names.
+/// The prefix of a name that is a number in the file. To pi, the number 1 and the text "1" are two names.
 const NUMBER: &str = "number ";
 
-/// Returns the name that the value of a field gives, if it gives one.
+/// Returns the name in a field; None if it contains none.
 pub(super) fn link(value: Raw<'_>) -> Option<String> {
     match value.f64() {
         Some(number) => Some(format!("{NUMBER}{number}")),
@@ -136,13 +137,13 @@ pub(super) fn link(value: Raw<'_>) -> Option<String> {
     }
 }
 
-/// Returns the value of a field that gives a name.
+/// Returns a name as the value of a field.
 pub(super) fn linked(name: &str) -> Value {
     let number = name.strip_prefix(NUMBER).and_then(|number| serde_json::from_str(number).ok());
     number.map_or_else(|| name.into(), Value::Number)
 }
 
-/// Returns whether a value counts as true in JavaScript.
+/// Returns true if a value is truthy in JavaScript.
 fn is_true(value: Option<Raw<'_>>) -> bool {
     let Some(value) = value else { return false };
     match value.kind() {
@@ -153,17 +154,17 @@ fn is_true(value: Option<Raw<'_>>) -> bool {
     }
 }
 
-/// Returns a summary as it is put into a text in JavaScript.
+/// Returns a summary as JavaScript inserts it into a text.
 fn summed(summary: Option<Raw<'_>>) -> String {
     summary.map_or_else(|| "undefined".to_owned(), shown)
 }
 
-/// Returns the places where an entry holds tools' answers.
+/// Returns where an entry stores tool results.
 pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     let Some(message) = record.get("message") else { return Answers::default() };
     let said = match text(message, "role").as_deref() {
         Some("toolResult") => parts(message.get("content"), "text"),
-        // The output of a command that the user ran is sent like an answer, and names no call.
+        // The output of a command that the user ran is sent like a result, but does not name a call.
         Some("bashExecution") => parts(message.get("output"), "text"),
         _ => return Answers::default(),
     };
@@ -172,9 +173,9 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
 }
 
-/// Returns the agent's omissions that an entry tells.
+/// Returns what the agent left out, as reported by this entry.
 ///
-/// The suffix tells that `OpenClaw` cut a text, the details that pi put one into a file.
+/// The suffix shows that `OpenClaw` truncated a text, the details that pi moved one to a file.
 pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     const CUT: &str = "⚠️ [Content truncated";
     const CLEARED: &str = "[compacted: tool output removed to free context]";
@@ -209,14 +210,13 @@ pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     found
 }
 
-/// Returns the flags and the number of an entry.
+/// Returns the flags and number of an entry.
 pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
     let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, None) };
     (flags, take_varint(&mut rest))
 }
 
-/// Returns whether a header is one of v1, by a comparison as it is made in JavaScript: with what is no number as the number that
-/// it is taken for there.
+/// Returns true if a header is one of v1. Compares as JavaScript does, which converts other values to numbers.
 pub(super) fn is_of_v1(header: Raw<'_>) -> bool {
     let number = |version: Raw<'_>| match version.kind() {
         JsonKind::Null | JsonKind::True => Some(1.0),
@@ -231,12 +231,12 @@ pub(super) fn is_of_v1(header: Raw<'_>) -> bool {
     header.get("version").is_none_or(|version| number(version).is_some_and(|number| number < 2.0))
 }
 
-/// Returns whether pi leaves out an answer that ended for this reason.
+/// Returns true if pi drops an answer with this stop reason.
 fn is_broken(stop: &str) -> bool {
     matches!(self::stop(stop), Some(Stop::Aborted | Stop::Error))
 }
 
-/// Returns whether a record is a header.
+/// Returns true if a record is a header.
 pub(super) fn header(record: Raw<'_>) -> bool {
     text(record, "type").as_deref() == Some(HEADER_TYPE)
 }
@@ -329,7 +329,7 @@ pub(super) fn message(record: Raw<'_>, place: Place) -> Option<Message> {
     })
 }
 
-/// Returns the system prompt that a compaction holds.
+/// Returns the system prompt in a compaction.
 pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
     let message =
         record.get("systemMessage").filter(|message| message.kind() == JsonKind::Object)?;
@@ -345,7 +345,7 @@ pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
 fn system(message: Raw<'_>, place: Place) -> String {
     let mut parts = vec![words(message)];
     let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
-    // The last one of a name counts, where the first one is: names that were written over may be equal.
+    // If a name occurs several times, the last section wins, in the place of the first. Names that were overwritten may be equal.
     let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
         let said = if place == Place::Later {
@@ -363,7 +363,7 @@ fn system(message: Raw<'_>, place: Place) -> String {
     parts.join("\n\n")
 }
 
-/// Returns what a later message of the system says of a section, given the bytes between the quotes of its name.
+/// Returns what a later system message says about a section. `name` is the raw JSON string without its quotes.
 fn update(name: &[u8], section: Raw<'_>) -> String {
     let quoted = [b"\"", name, b"\""].concat();
     let name = Raw::scanned(&quoted).text().unwrap_or_default();
@@ -374,13 +374,13 @@ fn update(name: &[u8], section: Raw<'_>) -> String {
     }
 }
 
-/// Returns the words of a message of the system, without its sections.
+/// Returns the text of a system message without its sections.
 pub(super) fn words(message: Raw<'_>) -> String {
     let said = message.get("content").filter(|content| !content.is_null());
     Message::new(Role::System, said.map(content).unwrap_or_default()).text()
 }
 
-/// Returns an entry whose content an edit replaces; one that names none leaves nothing.
+/// Returns an entry with its content replaced by an edit. An edit without content leaves nothing.
 pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
     let content = edit.get("replacement")?.get("content").map_or(&b"[]"[..], Raw::bytes);
     if text(record, "type").as_deref() == Some("custom_message") {
@@ -393,13 +393,13 @@ pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
     with_field(record.bytes(), "message", &message)
 }
 
-/// Returns the summary of a branch that was left, in the words that pi puts around it.
+/// Returns the summary of a reverted branch, with the text that pi wraps around it.
 fn left(summary: &str) -> Block {
     let [before, behind] = LEFT;
     Block::Text([before, summary, behind].concat())
 }
 
-/// Returns a command that the user ran as pi tells the model of it.
+/// Returns a command that the user ran, as pi shows it to the model.
 fn command(message: Raw<'_>) -> String {
     let command = text(message, "command").unwrap_or_default();
     let output = text(message, "output").filter(|output| !output.is_empty());
@@ -416,7 +416,7 @@ fn command(message: Raw<'_>) -> String {
     format!("Ran `{command}`\n{output}{ended}{}", cut.unwrap_or_default())
 }
 
-/// Reads why an answer ended.
+/// Parses the stop reason of an answer.
 fn stop(word: &str) -> Option<Stop> {
     Some(match word {
         "stop" => Stop::End,
@@ -455,7 +455,7 @@ fn content(content: Raw<'_>) -> Vec<Block> {
     content.items().map(block).collect()
 }
 
-/// Reads a moment, as RFC 3339 or in milliseconds.
+/// Parses a time, either RFC 3339 or milliseconds.
 fn time(value: Option<Raw<'_>>) -> Option<Timestamp> {
     let value = value?;
     match value.text() {

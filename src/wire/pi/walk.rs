@@ -1,6 +1,7 @@
-//! Walking: back by parents, past edits and over compactions.
+//! Finds paths by following parents, with edits and across compactions.
 //!
-//! Invariant: a walk ends, whatever the parents say; where they form a cycle each name means the entry before it.
+//! Invariant: no walk loops, whatever the parents are; if names form a cycle, each name means an entry before the one that uses
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,12 @@ use crate::{
     wire::{Edit, Failure, Graph, Path, Repair, Sent, first_record},
 };
 
-/// Returns the entry at which pi would go on: the last one that is no header.
+/// Returns the entry at which pi would continue: the last one that is not a header.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     before(graph, graph.end())
 }
 
-/// Returns the last `limit` entries that led to a head.
+/// Returns the last `limit` entries of the path to a head.
 pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
     let chaining = chaining(graph)?;
     let parent = |entry| parent(graph, entry, chaining);
@@ -27,7 +28,7 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
         if chain.nodes.len() < limit {
             repairs.push(Repair { entry, what });
         }
-        // Edges to smaller numbers only cannot close a cycle.
+        // Edges that only point to smaller numbers cannot form a cycle.
         chain = dag::ancestors(head, limit, |entry| {
             Ok::<_, Failure>(match graph.record(entry)?.parent {
                 Parent::Entry(earlier) => Some(earlier),
@@ -68,7 +69,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     let (before, after) = path.split_at(boundary.unwrap_or(0));
     let mut sent = Sent::default();
     let mut first = None;
-    // The entry that holds the system prompt.
+    // The entry with the system prompt.
     let mut prompt = None;
     if let Some(&boundary) = after.first().filter(|_| boundary.is_some()) {
         let record = graph.record(boundary)?;
@@ -87,13 +88,13 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     }
     for &entry in after {
         let record = graph.record(entry)?;
-        // What comes after a compaction is not kept by it.
+        // A compaction keeps nothing that comes after it.
         sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
         if !is_sent(&record) {
             continue;
         }
         match prompt.filter(|_| record.kind == Kind::System) {
-            // A few models are told of a change where it was said. For all others, and so here, pi makes the prompt again.
+            // A few models get a change where it was made. For all others, and so here, pi rebuilds the prompt.
             Some(prompt) => {
                 sent.edits.extend([(prompt, Edit::Content(entry)), (entry, Edit::Later)]);
             }
@@ -117,14 +118,14 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     Ok(sent)
 }
 
-/// Returns those of the last entries of a path from which on no edit and no compaction reaches before them.
+/// Returns the last entries of a path from which on no edit and no compaction reaches before them.
 pub(super) fn settled(
     graph: &dyn Graph,
     last: &[EntryNumber],
 ) -> Result<Vec<EntryNumber>, Failure> {
     let mut settled = Vec::new();
     let mut is_compacted = false;
-    // The records from here on reach to this place among the last entries.
+    // How far back the records from here on reach, as an index into the last entries.
     let mut reached = last.len();
     for (at, &entry) in last.iter().enumerate().rev() {
         let record = graph.record(entry)?;
@@ -152,7 +153,7 @@ pub(super) fn settled(
     Ok(settled)
 }
 
-/// Returns the last entries of the conversation that nothing follows and no path reaches.
+/// Returns the last entries of the conversation that have no followers and are on no path.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let chaining = chaining(graph)?;
     let mut leaves = EntrySet::default();
@@ -164,7 +165,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
             continue;
         }
         leaves.insert(entry);
-        // Records that are no conversation may stand between; each is passed once.
+        // There may be other records between entries of the conversation. Each is visited once.
         let mut between = Vec::new();
         let mut next = parent(graph, entry, chaining)?;
         while let Some(above) = next {
@@ -192,7 +193,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     Ok(leaves.iter().filter(|entry| !continued.contains(*entry)).collect())
 }
 
-/// The entry from which on a compaction keeps the entries above it.
+/// The first of the entries that a compaction keeps.
 enum FirstKept {
     Named(NameTag),
     Entry(EntryNumber),
@@ -228,22 +229,22 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
     Ok(FirstKept::Nothing)
 }
 
-/// Returns the first record of a file, as pi parses it, if that is a header; without one pi does not resume the file.
+/// Returns the first record of a file, as pi parses it, if it is a header. Without a header, pi does not resume the file.
 pub(super) fn header(graph: &dyn Graph) -> Result<Option<Record>, Failure> {
     Ok(first_record(graph)?.filter(|record| hint(record).0 & HEADER != 0))
 }
 
-/// Returns whether a file is of v1, so that every entry follows the one before it.
+/// Returns true if a file is v1, so that the parent of every entry is the one before it.
 pub(super) fn is_chain(graph: &dyn Graph) -> Result<bool, Failure> {
     Ok(chaining(graph)? == Some(true))
 }
 
-/// Returns whether every entry of a file follows the one before it, or none does by its place; unknown without a header.
+/// Returns true if the parent of every entry is the one before it, false if parents are named; None without a header.
 fn chaining(graph: &dyn Graph) -> Result<Option<bool>, Failure> {
     Ok(header(graph)?.map(|header| hint(&header).0 & V1 != 0))
 }
 
-/// Returns the place of an entry among the records of a file, as an index of v1 counts them.
+/// Returns the index of an entry among the records of a file, as v1 counts them.
 pub(super) fn index_of(graph: &dyn Graph, wanted: EntryNumber) -> Result<Option<u64>, Failure> {
     let mut index = 0;
     for place in graph.end().earlier() {
@@ -256,7 +257,7 @@ pub(super) fn index_of(graph: &dyn Graph, wanted: EntryNumber) -> Result<Option<
     Ok(None)
 }
 
-/// Returns the entry that an entry follows: in a chain the nearest one before that is no header.
+/// Returns the parent of an entry; in a chain, the nearest earlier entry that is not a header.
 fn parent(
     graph: &dyn Graph,
     entry: EntryNumber,
@@ -266,13 +267,13 @@ fn parent(
     if chaining.unwrap_or(has_no_id) {
         return graph.place(entry)?.map_or(Ok(None), |place| before(graph, place));
     }
-    // What has no id in a file of a later version follows nothing, nor does what follows a record that pi cannot read.
+    // In a file of a later version, an entry without an id has no parent, nor does one whose parent pi cannot read.
     let parent = if has_no_id { None } else { graph.parent(entry)? };
     let is_read = |parent| Ok::<_, Failure>(graph.record(parent)?.kind != Kind::Opaque);
     Ok(if parent.map(is_read).transpose()? == Some(true) { parent } else { None })
 }
 
-/// Returns the nearest entry before a place that is no header.
+/// Returns the nearest entry before a place that is not a header.
 fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
     for place in place.earlier().rev() {
         if let Some(entry) = graph.at(place)? {

@@ -1,4 +1,4 @@
-//! Writing: entries as pi itself writes them.
+//! Writes entries exactly as pi does.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The type under which extensions keep what only they read, and what undertext says there.
+/// The type of entries that only extensions read. undertext writes its own entries with it.
 pub(super) const CUSTOM_TYPE: &str = "undertext";
 
 /// Writes an entry.
@@ -49,7 +49,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     Ok(line(&entry("message", json!({ "message": message }), setting)))
 }
 
-/// The system prompt as pi makes it up of all that was said of it: words are added, sections and tools set by their names.
+/// The system prompt, accumulated as pi does from all system messages: text is appended, sections and tools are set by name.
 #[derive(Default)]
 pub(super) struct System {
     words: Vec<String>,
@@ -59,7 +59,7 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Takes in what a line says of it, if it is a message of the system, or a compaction that holds the whole of it.
+    /// Adds a line, if it is a system message or a compaction with the whole prompt.
     pub(super) fn see(&mut self, line: &[u8]) {
         let Some(record) = Raw::object(line) else { return };
         let message = match text(record, "type").as_deref() {
@@ -87,7 +87,7 @@ impl System {
         }
     }
 
-    /// Returns the message that says all of it at a time, if anything was said.
+    /// Returns a single message with the whole prompt; None if there was no system message.
     pub(super) fn message(self, time: Value) -> Option<Value> {
         let mut message = json!({ "role": "system", "content": self.words.join("\n\n") });
         let fields = message.as_object_mut().filter(|_| self.is_said)?;
@@ -103,7 +103,7 @@ impl System {
     }
 }
 
-/// Sets values by their names; a null takes out what has its name.
+/// Sets values by name. A null removes the value of that name.
 fn set(values: &mut Map<String, Value>, new: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in new {
         if value.is_null() {
@@ -129,8 +129,8 @@ pub(super) fn entry(kind: &str, fields: Value, setting: &Setting) -> Value {
     record
 }
 
-/// Returns the content of a model's answer: its words and its calls, in one message, because pi puts an answer of its own
-/// behind each message with a call that nothing answers before the next one.
+/// Returns the content of a model's answer: its text and its calls in one message, because pi inserts a result of its own
+/// after each message with a call that has no result before the next message.
 fn answered(said: &Message) -> Result<Value, Invalid> {
     let words = said.text();
     let is_silent = words.is_empty();
@@ -151,10 +151,10 @@ fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
     Ok(json!({ "type": "toolCall", "id": id, "name": name, "arguments": arguments }))
 }
 
-/// Returns an assistant's message with every field that pi reads from one.
+/// Returns an assistant message with every field that pi reads.
 ///
-/// pi goes on with the model that the last answer names, and counts the context from that answer's usage: both are said as the
-/// session's last answer says them.
+/// pi continues with the model that the last answer names, and computes the context size from that answer's usage. Both are
+/// copied from the session's last answer.
 fn assistant(content: &Value, setting: &Setting, said: Option<&Message>) -> Value {
     let nearby = setting.nearby.as_deref().and_then(Raw::object);
     let last = nearby.map(|record| record.get("message").unwrap_or(record));
@@ -196,8 +196,8 @@ fn assistant(content: &Value, setting: &Setting, said: Option<&Message>) -> Valu
     message
 }
 
-/// Returns how many tokens the context has with an answer of which nobody said so: as many as the last one said, and a fourth
-/// of the bytes since.
+/// Returns the size of the context in tokens including an answer without usage: the size according to the last answer plus a
+/// quarter of the bytes since.
 fn context_tokens(content: &Value, setting: &Setting, last: Option<Raw<'_>>) -> u64 {
     let usage = last.and_then(|last| last.get("usage")).filter(|_| setting.since.is_some());
     let told = usage.map_or(0, |usage| {
