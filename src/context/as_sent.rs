@@ -1,13 +1,13 @@
-//! As sent: the messages of an agent that sends results as they stand, with its words where one is missing.
+//! The messages of an agent that sends results in the order of the file, with its own text for a missing result.
 //!
 //! ```text
-//! said                    call a   call b   result b   "wait"   result a   result x
-//! sent, by turn           call a   call b   result b   words for a   "wait"   result a   result x
+//! session                 call a   call b   result b   "wait"   result a   result x
+//! sent, by turn           call a   call b   result b   text for a   "wait"   result a   result x
 //! sent, if found anywhere call a   call b   result b   "wait"   result a
-//! sent, as it is      call a   call b   result b   "wait"   result a   result x
+//! sent, unchanged         call a   call b   result b   "wait"   result a   result x
 //! ```
 //!
-//! Nothing is mended: a provider may well refuse what an agent sends.
+//! Nothing is repaired: a provider may well refuse what an agent sends.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +21,18 @@ use super::{
 };
 use crate::model::{Block, Message, Role};
 
-/// An agent's answer to a call that nothing answered.
+/// What an agent sends as the result of an unanswered call.
 #[derive(Clone, Copy, Debug)]
 pub struct Missing {
-    /// Its words.
+    /// Its text.
     pub words: &'static str,
-    /// Whether it says that the tool failed.
+    /// True if it is marked as a failure of the tool.
     pub is_error: bool,
-    /// Whether only results before the next message of the user or the model count.
+    /// True if only results before the next message of the user or the model count.
     pub is_by_turn: bool,
 }
 
-/// Makes the request that an agent sends of messages; it puts nothing in place of a missing result if there is no
-/// `missing`.
+/// Makes the request that an agent sends of these messages. Without `missing`, a missing result is not replaced.
 pub fn as_sent(
     items: Vec<Item>,
     missing: Option<Missing>,
@@ -67,8 +66,8 @@ fn answer(id: String, missing: Missing) -> Item {
     Item::synthetic(Message::new(Role::Tool, vec![block]))
 }
 
-/// Puts the agent's answers behind the results of a turn of the tools, which the next message of the user or the model ends, or the
-/// end of all.
+/// Inserts the made-up results after the results of a tool turn, which ends at the next message of the user or the model, or at
+/// the end of the messages.
 fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<Item> {
     let mut added = Vec::new();
     let mut pending: Vec<String> = Vec::new();
@@ -82,7 +81,7 @@ fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<I
                 (pending, answered) = (item.calls().collect(), BTreeSet::new());
             }
             Role::Tool => answered.extend(item.results().next()),
-            // It may stand among the results.
+            // It may be among the results.
             Role::System => continue,
         }
         behind = at + 1;
@@ -93,7 +92,7 @@ fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<I
     put_in(items, added)
 }
 
-/// Puts the agent's answers behind calls that have none anywhere, and leaves out results without a call.
+/// Inserts a made-up result after each call that has none anywhere, and drops results without a call.
 fn anywhere(
     mut items: Vec<Item>,
     missing: Missing,

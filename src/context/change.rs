@@ -1,17 +1,17 @@
-//! Changes: the acts of a step, and the entries that they concern.
+//! Changes: what each step did, and to which entries.
 
 use std::sync::Arc;
 
 use super::Entries;
 
-/// One act of a step.
+/// One action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The step.
     pub step: Step,
-    /// The act.
+    /// The action.
     pub act: Act,
-    /// The entries that it concerns; empty if it concerns a message that nobody said.
+    /// The affected entries; empty if the message does not come from an entry.
     pub entries: Entries,
     /// Why, in a few words, such as `its call is not in the context`. Changes for the same reason can share the text.
     pub why: Arc<str>,
@@ -20,20 +20,20 @@ pub struct Change {
 /// A step of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Content that no provider takes is mended or left out.
+    /// Content that no provider accepts is repaired or dropped.
     Sanitise,
-    /// Only a part of the history stays.
+    /// Only a part of the history is sent.
     Limit,
     /// Each call gets its result.
     Pairs,
     /// Roles alternate as the provider demands.
     Turns,
-    /// Long results are cut for this request.
+    /// Long results are truncated for this request.
     Cut,
 }
 
 impl Step {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sanitise => "sanitise",
@@ -45,25 +45,25 @@ impl Step {
     }
 }
 
-/// The acts on a message.
+/// An action on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
-    /// It was put in.
+    /// It was inserted.
     Added,
-    /// It was left out, or a part of it.
+    /// It, or a part of it, was dropped.
     Dropped,
-    /// It is elsewhere.
+    /// It was moved.
     Moved,
-    /// It became one with another.
+    /// It was merged with another message.
     Merged,
-    /// It says the same in another form.
+    /// Its form changed, but not its meaning.
     Changed,
-    /// A part of it is left out, and a mark says so.
+    /// A part of it was dropped, and a mark says so.
     Cut,
 }
 
 impl Act {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",

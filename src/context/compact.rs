@@ -1,8 +1,8 @@
-//! A compaction, but for the store: the messages to summarise, the summary, the figures.
+//! A compaction without the store: which messages to summarise, the summary, and the figures.
 //!
-//! The caller writes boundary, summary and kept references as one operation, or nothing.
+//! The caller writes boundary, summary and kept references in one operation, or writes nothing.
 //!
-//! Invariant: a result is shorter than the messages that it replaces, or it is an error.
+//! Invariant: a summary is never as long as the messages that it replaces; that is an error.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::{
     model::{Message, Usage},
 };
 
-/// How many times shorter than the messages a summary is that is taken for one only if it names something of them.
+/// A summary this many times shorter than the messages is accepted only if it names something from them.
 const SHORTER: u64 = 400;
 
-/// The request for a compaction.
+/// A request for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     /// The number of the compaction.
@@ -32,46 +32,46 @@ pub struct Task<'a> {
     pub session: &'a str,
     /// Its folder.
     pub folder: Option<&'a str>,
-    /// The reason for it.
+    /// What triggered it.
     pub trigger: Cause,
-    /// The context, from the system prompt on.
+    /// The context, including the system prompt.
     pub pieces: &'a [Piece<'a>],
-    /// How many tokens the context has: the model's own number where it reported one.
+    /// The number of tokens in the context, as reported by the model if it reported it.
     pub tokens: u64,
-    /// How many tokens its agent puts around a summary as it sends it.
+    /// The number of tokens that the agent wraps around a summary when sending it.
     pub around: u64,
-    /// How many fit.
+    /// The window in tokens.
     pub window: u64,
-    /// The messages to keep.
+    /// How many messages to keep.
     pub wish: Wish,
-    /// The subject on which the summary is to dwell.
+    /// What the summary should focus on.
     pub focus: Option<&'a str>,
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
-    /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
+    /// If true, a failing model is an error. Otherwise the fallback, statistics and the last requests, replaces the summary.
     pub strict: bool,
 }
 
-/// A compaction that is to be written.
+/// A compaction to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     /// The messages to summarise and to keep.
     pub plan: Plan,
-    /// The summary, as a model gets it.
+    /// The summary, as sent to the model.
     pub summary: String,
-    /// How many tokens the context had.
+    /// The number of tokens in the context before.
     pub pre_tokens: u64,
-    /// How many it has now.
+    /// The number of tokens in the context after.
     pub post_tokens: u64,
-    /// Which files the summariser was shown.
+    /// The files shown to the summariser.
     pub files: Vec<String>,
-    /// The writer of the summary: a model's name or [`extract::NAME`].
+    /// Who wrote the summary: a model's name or [`extract::NAME`].
     pub model: String,
     /// The writer's usage.
     pub usage: Usage,
-    /// Why it is the fallback, if it is.
+    /// If the summary is the fallback: why.
     pub fallback: Option<String>,
-    /// What the summary no longer names of the messages and the earlier summaries that it represents.
+    /// What the replaced messages and earlier summaries name and the summary does not.
     pub losses: Vec<Loss>,
 }
 
@@ -79,15 +79,15 @@ pub struct Compaction {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {
-    /// There is nothing to do.
+    /// There is nothing to compact.
     #[error(transparent)]
     Nothing(#[from] Nothing),
-    /// There is no summary.
+    /// There is no usable summary.
     #[error(transparent)]
     Summary(#[from] SummaryError),
 }
 
-/// Makes a compaction, with a model or by the extract. When no time is left it fails, and the context stays.
+/// Compacts with a model or with the extract. If time runs out it fails and the context does not change.
 pub fn compact(
     task: &Task<'_>,
     by: Option<&dyn Summarizer>,
@@ -133,7 +133,7 @@ fn make(
     let Some(by) = by else { return quote(task, plan, None, count) };
     let messages: Vec<(usize, &Message)> = numbered(task, &plan).collect();
     let pieces = replaced_pieces(task, &plan);
-    // What the person asked for last is open unless the person said more since.
+    // The last request is still open unless a request is among the kept messages.
     let mut kept = plan.kept.iter().filter_map(|at| task.pieces.get(*at));
     let is_open = !kept.any(|piece| piece.is_request);
     let replaced = replaced(task, &plan);
@@ -171,13 +171,13 @@ fn make(
                 fallback: None,
             })
         }
-        // A caller that ran out of time goes on with the context from before, whole.
+        // A caller whose time ran out continues with the previous context, unchanged.
         Err(error @ SummaryError::TimedOut { .. }) => Err(error),
         Err(error) if task.strict => Err(error),
         Err(error) => {
             let said = error.to_string();
             emit(&Event::CompactionFallback { run: task.run, error: said.clone() });
-            // More is kept where less can be said; a number that the caller wished stays.
+            // The fallback says less, so more is kept. A number that the caller asked for is respected.
             let keep = match task.wish.keep {
                 Keep::Share(_) => plan::KEEP_FALLBACK,
                 keep @ Keep::Last(_) => keep,
@@ -188,7 +188,7 @@ fn make(
     }
 }
 
-/// Makes a compaction without a model: the extract, or the replacement of a summary that failed.
+/// Compacts without a model: with the extract, or with the fallback for a failed summary.
 fn quote(
     task: &Task<'_>,
     plan: Plan,
@@ -200,7 +200,7 @@ fn quote(
     let text = if let Some(error) = &failed {
         extract::fallback(&pieces, &earlier, error)
     } else {
-        // The words around it count too.
+        // The text wrapped around it counts too.
         let most = replaced.saturating_sub(prompt::weight(&prompt::wrap(""), count) + 1);
         extract::extract(&pieces, &earlier, task.folder, most.min(task.window / 4), count)
     };
@@ -228,13 +228,13 @@ fn summarised<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
     plan.summarised.iter().filter_map(|at| task.pieces.get(*at)).collect()
 }
 
-/// Returns the pieces that a summary represents: the summaries that it carries on, and the messages behind them.
+/// Returns the pieces that the summary replaces: earlier summaries, and the messages after them.
 fn replaced_pieces<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
     let carried = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
     carried.chain(summarised(task, plan)).collect()
 }
 
-/// Returns the messages to summarise, with numbers that a reader can count: from 1, system prompts not counted.
+/// Returns the messages to summarise, numbered from 1 without system prompts.
 fn numbered<'a>(
     task: &Task<'a>,
     plan: &Plan,
@@ -244,7 +244,7 @@ fn numbered<'a>(
     at.filter_map(move |at| Some((at + 1 - first.min(at), pieces.get(at)?.message)))
 }
 
-/// Returns the summaries that are carried on, without the words around them.
+/// Returns the earlier summaries, unwrapped.
 fn earlier(task: &Task<'_>, plan: &Plan) -> Vec<String> {
     let pieces = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
     pieces.map(|piece| prompt::unwrap(&piece.message.text()).to_owned()).collect()
@@ -254,16 +254,16 @@ fn tokens_of(task: &Task<'_>, places: &[usize]) -> u64 {
     places.iter().filter_map(|at| task.pieces.get(*at)).map(|piece| piece.tokens).sum()
 }
 
-/// Returns how many tokens a summary may have at most to gain anything.
+/// Returns the number of tokens that a summary must stay under to be of use.
 fn replaced(task: &Task<'_>, plan: &Plan) -> u64 {
     let replaced = tokens_of(task, &plan.summarised).saturating_add(tokens_of(task, &plan.carried));
-    // An earlier summary has those words around it too.
+    // An earlier summary has the agent's text around it too.
     let more = if plan.carried.is_empty() { task.around } else { 0 };
     replaced.saturating_sub(more)
 }
 
-/// Returns the reported figure with the counted tokens replaced: the definitions of tools and all else that only the
-/// report includes stays in.
+/// Returns the reported number of tokens, adjusted by the tokens that were replaced. Tool definitions and everything else that
+/// only the report includes remain counted.
 fn post_tokens(task: &Task<'_>, plan: &Plan, summary: &str, count: &dyn Fn(&str) -> u64) -> u64 {
     let all: Vec<usize> = (0..task.pieces.len()).collect();
     let beside = task.tokens.saturating_sub(tokens_of(task, &all));

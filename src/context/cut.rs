@@ -1,17 +1,17 @@
-//! Cutting tool results: how much of one may be shown, where it is cut, and the words in place of the rest.
+//! Truncates tool results: how much of one may be shown, where it is cut, and the text that replaces the rest.
 //!
 //! ```text
-//! limit    min(floor(window x 0.3) x 4, 400,000) characters, for one result
-//! kept     the limit less the suffix, at least 2,000; of several texts each by its share
-//! cut      behind the last line end in the last 20% of the kept part, else between two characters as people see them
-//! suffix   says how much is hidden, and the command that shows it
+//! limit    min(floor(window x 0.3) x 4, 400,000) characters for one result
+//! kept     the limit minus the suffix, at least 2,000; several texts share it by length
+//! cut      after the last line end in the last 20% of the kept part, else between two user-perceived characters
+//! suffix   says how much is hidden, and which command shows it
 //! ```
 //!
-//! The unit is the Unicode scalar value, not the UTF-16 unit of the agents that count so: no count can fall into a
-//! surrogate pair, and `show` and `audit` count the same.
+//! The unit is the Unicode scalar value, not the UTF-16 unit that some agents count: no cut can split a surrogate
+//! pair, and `show` and `audit` count alike.
 //!
-//! Invariant: the shown form of a text is a beginning of it and the suffix, and always shorter than the text.
-//! Invariant: no cut is within a character, nor between a base and its marks or the parts of a joined emoji.
+//! Invariant: a truncated text is a prefix of the text plus the suffix, and is never as long as the text.
+//! Invariant: no cut is within a character, between a base and its marks, or between the parts of a joined emoji.
 
 use std::fmt;
 
@@ -19,44 +19,44 @@ use unicode_segmentation::GraphemeCursor;
 
 use crate::model::Cut;
 
-/// The least that is kept of a text, however small the limit.
+/// The minimum that is kept of a text, however small the limit.
 pub const KEPT: usize = 2_000;
-/// The most characters of a result, however large the window.
+/// The maximum length of a result, however large the window.
 pub const MOST: usize = 400_000;
 
-/// How many characters one tool result may have.
+/// The maximum number of characters of one tool result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limit(usize);
 
 impl Limit {
-    /// Returns the limit for a window of this many tokens: three tenths of it, four characters a token.
+    /// Returns the limit for a window in tokens: three tenths of it, at four characters per token.
     pub fn of_window(tokens: u64) -> Self {
         let chars = u128::from(tokens) * 3 / 10 * 4;
         Self(usize::try_from(chars).unwrap_or(MOST).min(MOST))
     }
 
-    /// Returns a limit of this many characters.
+    /// Returns a limit in characters.
     pub fn of_chars(chars: usize) -> Self {
         Self(chars)
     }
 
-    /// Returns its number of characters.
+    /// Returns the limit in characters.
     pub fn chars(self) -> usize {
         self.0
     }
 }
 
-/// The way to the hidden part: the session, and the entry that holds all of it.
+/// Where the hidden part is: the session and the entry with the whole text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest<'a> {
     /// The session's id.
     pub session: &'a str,
-    /// The beginning of the entry's id.
+    /// A prefix of the entry's id.
     pub entry: &'a str,
 }
 
 impl fmt::Display for Rest<'_> {
-    /// Writes the command without a flag, as a shell reads it.
+    /// Writes the command, without a flag, quoted for a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
         write!(f, "undertext show {} -s ", self.entry)?;
@@ -68,12 +68,12 @@ impl fmt::Display for Rest<'_> {
     }
 }
 
-/// How the suffix begins.
+/// The beginning of the suffix.
 const MARK: &str = "\n[undertext: ";
-/// The words between the hidden and all characters.
+/// The text between the number of hidden and of all characters.
 const OF: &str = " of ";
 
-/// Returns the words in place of hidden characters.
+/// Returns the text that replaces hidden characters.
 fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     format!(
         "{MARK}{hidden}{OF}{whole} characters are cut off here, and kept. To read them: `{rest} --hidden`, or a part of \
@@ -81,22 +81,22 @@ fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     )
 }
 
-/// Returns the words in place of a result that is left out of one request.
+/// Returns the text that replaces a result which is left out of one request.
 pub fn absence(whole: usize, rest: Rest<'_>) -> String {
     format!(
         "[undertext: this result of {whole} characters is left out of this request, and kept. To read it: `{rest}`]"
     )
 }
 
-/// Cuts the texts of one result so that they fit together; None for each text that stays as it is.
+/// Truncates the texts of one result so that they fit together; None for a text that stays whole.
 ///
-/// Each text has the share of the limit that it has of all of them.
+/// The texts share the limit in proportion to their length.
 pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
     let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     if lengths.iter().sum::<usize>() <= limit.chars() {
         return vec![None; texts.len()];
     }
-    // What was cut before has the share of the text that it was, so that it is not cut again.
+    // A text that was truncated before gets the share of its original length, so that it is not truncated again.
     let were = texts.iter().zip(&lengths).map(|(text, length)| {
         let cut = part(text);
         cut.map_or(0, |(own, hidden)| own.chars().count().saturating_add(hidden)).max(*length)
@@ -111,9 +111,9 @@ pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
     cuts.map(|(text, (length, was))| cut(text, [length, was], share(was), rest)).collect()
 }
 
-/// Cuts a text of this many characters, which once had so many, to a budget, unless nothing is gained by it.
+/// Truncates a text to a budget, given its length now and originally; None if that gains nothing.
 fn cut(text: &str, [whole, was]: [usize; 2], budget: usize, rest: Rest<'_>) -> Option<Cut> {
-    // The suffix of the largest numbers is the longest.
+    // The suffix with the largest numbers is the longest.
     let longest = suffix(was, was, rest).chars().count();
     let budget = budget.max(KEPT + longest);
     if whole <= budget {
@@ -126,17 +126,17 @@ fn cut(text: &str, [whole, was]: [usize; 2], budget: usize, rest: Rest<'_>) -> O
     Some(Cut { at, kept, whole, suffix: suffix(whole - kept, whole, rest) })
 }
 
-/// Returns where the n-th character of a text begins, from 0.
+/// Returns the offset of the n-th character of a text, from 0.
 fn byte_of(text: &str, n: usize) -> usize {
     text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
 }
 
-/// Returns the place behind the last line end between two places.
+/// Returns the offset after the last line end between two offsets.
 fn line_end(text: &str, from: usize, to: usize) -> Option<usize> {
     text.get(from..to)?.rfind('\n').map(|at| from + at + 1)
 }
 
-/// Returns the last place that parts two characters as a reader sees them, or the end where all is one of them.
+/// Returns the last offset between two user-perceived characters; the end if there is none.
 fn between(text: &str, from: usize, to: usize) -> usize {
     let mut cursor = GraphemeCursor::new(to, text.len(), true);
     if cursor.is_boundary(text, 0).unwrap_or(true) {
@@ -146,7 +146,7 @@ fn between(text: &str, from: usize, to: usize) -> usize {
     before.filter(|at| (from..to).contains(at)).unwrap_or(to)
 }
 
-/// Returns the part of a cut text that is its own, and how many characters its suffix says are hidden.
+/// Returns a truncated text without its suffix, and how many characters the suffix says are hidden.
 pub fn part(shown: &str) -> Option<(&str, usize)> {
     let (own, suffix) = shown.rfind(MARK).map(|at| shown.split_at(at))?;
     let (hidden, rest) = suffix.strip_prefix(MARK)?.split_once(OF)?;
@@ -155,40 +155,40 @@ pub fn part(shown: &str) -> Option<(&str, usize)> {
     shown.ends_with(']').then_some((own, hidden))
 }
 
-/// Returns how many bytes of a text a cut form of it shows; None if it is not a cut form of this text.
+/// Returns the length in bytes of the prefix of `whole` that `shown` contains; None if `shown` is not a truncated form of it.
 pub fn seam(whole: &str, shown: &str) -> Option<usize> {
     let (own, hidden) = part(shown)?;
     let rest = whole.strip_prefix(own)?;
     (rest.chars().count() == hidden).then_some(own.len())
 }
 
-/// A tool result among all of a request.
+/// One of the tool results in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
-    /// How many characters it has, as it would be sent.
+    /// The number of characters it would be sent with.
     pub chars: usize,
-    /// Whether an earlier request held it like this.
+    /// True if an earlier request contained it in this form.
     pub sent: bool,
 }
 
-/// The fate of a result whose request is too full.
+/// What happens to a result if all results together are too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is sent as it is.
+    /// It is sent unchanged.
     Stays,
-    /// It is cut to [`KEPT`] characters.
+    /// It is truncated to [`KEPT`] characters.
     Cut,
-    /// A few words stand in its place: see [`absence`].
+    /// It is replaced by a short text: see [`absence`].
     Absent,
 }
 
-/// Decides which results are shortened until all of them fit into a share of the request. There are three steps, and
-/// each takes the oldest result first: new results are cut, so that the model sees the beginning of each; then results of
-/// earlier requests are left out; then the new ones are.
+/// Decides which results to shorten until all of them fit into a share of the request. There are three steps, and
+/// each takes the oldest result first: truncate new results, so that the model sees the beginning of each; then drop results of
+/// earlier requests; then drop new ones.
 ///
-/// A result of an earlier request stays as it is as long as possible, because a provider's cache ends at the first change.
+/// A result of an earlier request stays unchanged as long as possible, because a provider's cache ends at the first change.
 pub fn guard(results: &[Weight], share: usize) -> Vec<Fate> {
-    /// About how much a suffix, or the words in place of a result, take.
+    /// The approximate length of a suffix, or of the text that replaces a result.
     const WORDS: usize = 250;
     let mut fates = vec![Fate::Stays; results.len()];
     let mut total: usize = results.iter().map(|result| result.chars).sum();

@@ -1,4 +1,4 @@
-//! Events of compaction and recovery, for a caller to see while they run: one value an event, one JSON object a line.
+//! Events of compaction and recovery, reported while they run. An event is one value, and one JSON object on a line.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,76 +7,76 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A compaction begins.
+    /// A compaction starts.
     CompactionStart {
         /// Its number.
         run: u64,
         /// The session.
         session: String,
-        /// Who asked for it.
+        /// What triggered it.
         trigger: Cause,
-        /// How many messages are to be summarised.
+        /// The number of messages to summarise.
         messages: usize,
-        /// How many tokens the context has.
+        /// The number of tokens in the context.
         tokens: u64,
-        /// How many fit.
+        /// The window in tokens.
         window: u64,
     },
-    /// A history larger than the summariser's window is summarised in parts.
+    /// A part of a history that exceeds the summariser's window is summarised.
     CompactionStage {
         /// The compaction.
         run: u64,
-        /// Which part, counted from 1; the last one brings the others together.
+        /// The number of the part, from 1. The last one merges the others.
         part: usize,
-        /// How many there are.
+        /// The number of parts.
         parts: usize,
-        /// How many tokens it has.
+        /// The number of tokens in the part.
         tokens: u64,
     },
-    /// A summary was not usable and is asked for again.
+    /// A summary was not usable and is requested again.
     CompactionRetry {
         /// The compaction.
         run: u64,
-        /// The fault.
+        /// What was wrong with it.
         why: String,
     },
-    /// The model wrote no usable summary; statistics and the last requests stand for it.
+    /// The model wrote no usable summary. Statistics and the last requests replace it.
     CompactionFallback {
         /// The compaction.
         run: u64,
         /// The error.
         error: String,
     },
-    /// A compaction took too long and was given up.
+    /// A compaction took too long and was abandoned.
     CompactionTimeout {
         /// The compaction.
         run: u64,
-        /// How long it had.
+        /// The time limit.
         limit_ms: u64,
-        /// Whether the context from before it is used; else the present one.
+        /// True if the context from before the compaction is used, false if the present one is.
         before: bool,
     },
-    /// A compaction has ended.
+    /// A compaction ended.
     CompactionEnd {
         /// Its number.
         run: u64,
         /// The session.
         session: String,
-        /// How many tokens the context had.
+        /// The number of tokens in the context before.
         pre_tokens: u64,
-        /// How many it has now.
+        /// The number of tokens in the context after.
         post_tokens: u64,
-        /// How many messages are kept.
+        /// The number of kept messages.
         kept: usize,
-        /// How many messages the summary replaces.
+        /// The number of messages replaced by the summary.
         summarised: usize,
-        /// The model that wrote it.
+        /// The model that wrote the summary.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
-        /// Whether it is the fallback.
+        /// True if the summary is the fallback.
         fallback: bool,
     },
-    /// A compaction has ended without a change.
+    /// A compaction ended without changing anything.
     CompactionFailed {
         /// Its number.
         run: u64,
@@ -85,33 +85,33 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// A model is asked again after a while.
+    /// A request to a model will be repeated after a wait.
     RequestRetry {
         /// The model.
         model: String,
-        /// How many times it was asked.
+        /// How many times it was made.
         attempt: u32,
         /// The wait.
         wait_ms: u64,
-        /// The model's words.
+        /// The model's error.
         why: String,
     },
-    /// The window is large enough to work in, but small.
+    /// The window is large enough, but tight.
     WindowTight {
         /// The session.
         session: String,
-        /// How many tokens fit.
+        /// The window in tokens.
         window: u64,
-        /// How many are enough.
+        /// The size from which a window is not tight.
         enough: u64,
     },
-    /// A request did not fit, and recovery begins.
+    /// A request exceeded the window, and recovery starts.
     RecoveryStart {
         /// The session.
         session: String,
-        /// How many tokens fit.
+        /// The window in tokens.
         window: u64,
-        /// How many the request had, if the provider said so.
+        /// The size of the request in tokens, if the provider reported it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         used: Option<u64>,
     },
@@ -121,29 +121,29 @@ pub enum Event {
         session: String,
         /// The step.
         step: Step,
-        /// Its number among the steps of its kind.
+        /// Its number among steps of this kind.
         nth: u32,
     },
-    /// A recovery has ended.
+    /// A recovery ended.
     RecoveryEnd {
         /// The session.
         session: String,
-        /// Whether the request went through.
+        /// True if the request succeeded.
         recovered: bool,
-        /// How many compactions that took.
+        /// The number of compactions.
         compactions: u32,
-        /// Whether results were truncated.
+        /// True if results were truncated.
         truncated: bool,
     },
 }
 
-/// The reason for a compaction.
+/// What triggered a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The context is nearly full.
+    /// The context was nearly full.
     Auto,
-    /// A person asked.
+    /// A person asked for it.
     Manual,
 }
 
@@ -151,16 +151,16 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
-    /// The history is compacted.
+    /// Compact the history.
     Compact,
-    /// Large results are truncated.
+    /// Truncate large results.
     Truncate,
-    /// The request is made again.
+    /// Repeat the request.
     Retry,
 }
 
 impl Cause {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -170,7 +170,7 @@ impl Cause {
 }
 
 impl Event {
-    /// Returns the event as one line of JSON, without a line's end.
+    /// Returns the event as one line of JSON, without a line end.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! The summary that needs no model: made of counts and quotes.
+//! The extract: a summary made of counts and quotes, without a model.
 //!
-//! It names the person's first request and the last ones, the files that the work is about and the unfinished calls. An
-//! extract before it is not quoted but carried on section by section, so that the size of the next one stays the same;
-//! another writer's summary is carried on until there is no more room for it.
+//! It lists the user's first request and the last ones, the files that were worked on and the unfinished calls. An
+//! earlier extract is not quoted but merged section by section, so that extracts of extracts do not grow. A summary by
+//! another writer is quoted as long as there is room.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -24,10 +24,10 @@ const FILES: &str = "Files";
 const UNFINISHED: &str = "Unfinished calls";
 const EARLIER: &str = "Earlier";
 
-/// How the replacement of a failed summary begins.
+/// The beginning of the fallback for a failed summary.
 const FAILED: &str = "No summary could be written: ";
 
-/// The words behind the first number of the statistics.
+/// The text after the first number of the statistics.
 const NOT_SHOWN: &str = " messages are not shown: ";
 
 /// How many requests are quoted.
@@ -42,19 +42,19 @@ const FALLBACK: usize = 200;
 /// How many requests before these, and how many characters of each.
 const OLDER: (usize, usize) = (10, 120);
 
-/// How many characters of the model's last words.
+/// How many characters of the model's last message are quoted.
 const LAST_WORDS: usize = 1_500;
 
-/// How many files are named.
+/// How many files are listed.
 const N_FILES: usize = 12;
 
-/// How many unfinished calls are named.
+/// How many unfinished calls are listed.
 const N_CALLS: usize = 10;
 
-/// How many characters of earlier summaries are carried on: an extract of extracts must not grow for ever.
+/// How many characters of earlier summaries are quoted. An extract of extracts must not grow without bound.
 const MAX_EARLIER: usize = 8_000;
 
-/// Returns a summary of messages and of the summaries before them, in at most this many tokens if that is possible.
+/// Summarises messages and the summaries before them, in at most `most` tokens if possible.
 pub fn extract(
     pieces: &[&Piece<'_>],
     earlier: &[String],
@@ -76,8 +76,8 @@ pub fn extract(
         (!before.others.is_empty()).then_some((EARLIER, before.others)),
     ];
     let sections: Vec<_> = sections.into_iter().flatten().collect();
-    // The last section goes first when there is no room, but for earlier summaries, which are said nowhere else:
-    // they are made smaller before they go.
+    // If there is no room, drop the last section first. Earlier summaries are not repeated anywhere else, so shorten them before
+    // dropping them.
     let mut n = sections.len();
     let mut share = MAX_EARLIER;
     loop {
@@ -99,7 +99,7 @@ pub fn extract(
     }
 }
 
-/// Returns the replacement of a summary that a model failed to write.
+/// Returns the fallback for a summary that a model failed to write.
 pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> String {
     let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
     let before = Before::of(earlier);
@@ -117,20 +117,20 @@ pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> Strin
     out
 }
 
-/// The earlier summaries: the sections of an extract that are carried on, and all of other writers' words.
+/// The earlier summaries: the merged sections of extracts, and the full text of other writers' summaries.
 #[derive(Default)]
 struct Before {
-    /// How many messages they stand for, as far as that is said.
+    /// How many messages they replace, as far as they say it.
     messages: u64,
     first: Option<String>,
-    /// The requests, the oldest first.
+    /// The requests, oldest first.
     requests: Vec<String>,
     files: Vec<String>,
-    /// The model's last words.
+    /// The model's last message.
     words: Option<String>,
-    /// The calls that nobody answered, the oldest first.
+    /// The unanswered calls, oldest first.
     unfinished: Vec<String>,
-    /// Other writers' summaries, the newest first, because the end is cut.
+    /// Other writers' summaries, newest first, because the end is cut.
     others: String,
 }
 
@@ -143,7 +143,7 @@ impl Before {
                 others.insert(0, text.trim().to_owned());
                 continue;
             };
-            // It is the last one; extracts once quoted it with its headings.
+            // The last section. Older extracts quoted it with its headings.
             if let Some((own, other)) = sections.split_once("\n\n## Earlier\n") {
                 sections = own;
                 others.insert(0, unquoted(other.trim()));
@@ -166,7 +166,7 @@ impl Before {
                 let items = || text.split("\n- ").map(unquoted);
                 match name {
                     FIRST => before.first = before.first.or_else(|| Some(unquoted(text))),
-                    // The older ones stand behind the newer ones.
+                    // The older requests come after the newer ones.
                     LAST => before.requests.extend(items()),
                     BEFORE => {
                         before.requests =
@@ -184,7 +184,7 @@ impl Before {
     }
 }
 
-/// Returns the words of a summary that tell of the conversation: all of them but the statistics of an extract.
+/// Returns a summary without the statistics of an extract.
 pub(super) fn told(summary: &str) -> &str {
     let behind = |statistics: &'_ str| statistics.find("\n\n");
     match sections(summary) {
@@ -193,7 +193,7 @@ pub(super) fn told(summary: &str) -> &str {
     }
 }
 
-/// Returns an extract, or the replacement of a failed summary, from its statistics on; nothing of another writer's summary.
+/// Returns an extract, or the fallback for a failed summary, from its statistics on; None for a summary by another writer.
 fn sections(summary: &str) -> Option<&str> {
     let (before, statistics) = summary.split_once("## Statistics\n")?;
     let is_first = before.is_empty() || before.starts_with(FAILED) && before.ends_with("\n\n");
@@ -202,18 +202,18 @@ fn sections(summary: &str) -> Option<&str> {
     (is_first && is_counted).then_some(statistics)
 }
 
-/// Returns words that stand in an extract: the lines behind the first are indented, so that none is a heading or an item of it.
+/// Quotes a text in an extract: lines after the first are indented, so that none looks like a heading or an item.
 fn quoted(words: &str) -> String {
     words.replace('\n', "\n  ")
 }
 
-/// Returns the words that an extract quotes; those of one that indented nothing are returned as they stand.
+/// Returns the text that an extract quotes. Text from an extract that did not indent is returned unchanged.
 fn unquoted(words: &str) -> String {
     let is_indented = words.split('\n').skip(1).all(|line| line.starts_with("  "));
     if is_indented { words.replace("\n  ", "\n") } else { words.to_owned() }
 }
 
-/// The person's own requests, as lines.
+/// The user's requests, as lines.
 struct Requests {
     first: Vec<String>,
     last: Vec<String>,
@@ -228,7 +228,7 @@ impl Requests {
         let line = |text: &str, most| format!("- {}", quoted(&prompt::clip(text, most)));
         let newest = said.len().saturating_sub(REQUESTS);
         let (older, last) = said.split_at(newest);
-        // The first request is not said again among the others.
+        // The first request is not repeated among the others.
         let first = before.first.clone().or_else(|| older.first().cloned());
         let older =
             before.requests.iter().chain(older).filter(|text| Some(*text) != first.as_ref());
@@ -286,7 +286,7 @@ fn statistics(messages: &[&Message], before: u64) -> String {
     out
 }
 
-/// Returns the last words of the model; those of an earlier summary if it said none since.
+/// Returns the model's last message, or that of an earlier summary if there is none since.
 fn last_words(messages: &[&Message], before: &Before) -> Vec<String> {
     let said = messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.text()).find(|text| !text.trim().is_empty());
@@ -305,15 +305,15 @@ fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) ->
         !named.iter().any(|named| named.path == path)
     };
     lines.extend(before.iter().filter(is_new).cloned());
-    // Those that were changed come first, the newest of them before those of earlier summaries.
+    // Modified files come first, the newest of them before those of earlier summaries.
     lines.sort_by_key(|line| !line.ends_with(" (modified)"));
     lines.truncate(N_FILES);
     lines
 }
 
-/// Returns the last calls without an answer, behind those of earlier summaries, which nothing can answer any more.
+/// Returns the last unanswered calls, after those of earlier summaries, which can no longer be answered.
 fn unfinished(messages: &[&Message], before: &Before) -> Vec<String> {
-    // Ids are unique but for broken sessions: there the newest call is the one that is answered.
+    // Ids are unique except in broken sessions. There, the newest call is the one that is answered.
     let mut open: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
     let mut newest: BTreeMap<&str, usize> = BTreeMap::new();
     for (nth, block) in messages.iter().flat_map(|message| &message.blocks).enumerate() {

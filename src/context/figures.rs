@@ -1,52 +1,52 @@
-//! The figures of a refusal: how many tokens were sent, and how many the model takes.
+//! The figures in a refusal: how many tokens were sent, and how many the model accepts.
 //!
-//! A number is a limit by the words around it, or because a larger one is compared with it. The largest number beyond the limit
-//! was sent.
+//! A number is a limit because of the words around it, or because a larger number is compared with it. The largest number above
+//! the limit is the number that was sent.
 
 use crate::context::{phrases::PHRASES, refusal::Sentence, window::Windows};
 
-/// The token figures of an overflow, as far as the provider gave them.
+/// The token figures of an overflow, as far as the provider reported them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many tokens the request had, with the reserve for the answer where that was added.
+    /// The tokens in the request, plus the reserve for the answer if the provider added it.
     pub used: Option<u64>,
-    /// How many the model takes.
+    /// The tokens that the model accepts.
     pub limit: Option<u64>,
 }
 
-/// The smallest figure that is believed to be a limit: a smaller one is a code of an error, a place in a list, a number of
-/// images or a bound of another parameter, and no model has so small a window.
+/// The smallest figure accepted as a limit. A smaller one is an error code, a list index, a number of images or the bound of
+/// another parameter; no model has such a small window.
 const LEAST: u64 = 512;
 
 impl Figures {
-    /// Returns the limit as a window that a session can be made to fit in: at least the smallest one that is worked in, and
-    /// less than what was sent. Any other figure was misread, or helps nobody.
+    /// Returns the limit if it is usable as a window: not below the smallest supported one, and less than what was sent. Any
+    /// other figure was misread or is of no use.
     pub fn window(&self) -> Option<u64> {
         let least = Windows::default().block;
         self.limit.filter(|limit| *limit >= least && self.used.is_none_or(|used| *limit < used))
     }
 
-    /// Returns whether both are known, and more was sent than fits.
+    /// Returns true if both are known and more was sent than fits.
     pub(super) fn is_over(&self) -> bool {
         self.used.zip(self.limit).is_some_and(|(used, limit)| used > limit)
     }
 }
 
-/// A number of a sentence.
+/// A number in a sentence.
 struct Number {
     value: u64,
     is_limit: bool,
-    /// Whether it counts what was sent, or tokens.
+    /// True if it counts what was sent, or tokens.
     is_count: bool,
 }
 
-/// Reads the figures of sentences.
+/// Reads the figures in sentences.
 pub(super) fn read<'a>(sentences: impl IntoIterator<Item = &'a Sentence>) -> Figures {
-    // A string has characters, a list items, and so has input that is malformed because it is too long.
+    // The unit may be characters of a string, items of a list, or input that is malformed because it is too long.
     let is_measured = |sentence: &&Sentence| !sentence.says(&PHRASES.unmeasured);
     let mut found: Vec<Number> =
         sentences.into_iter().filter(is_measured).flat_map(numbers).collect();
-    // Of two numbers alone the smaller one is the limit.
+    // Of exactly two numbers, the smaller one is the limit.
     if let [one, other] = &mut found[..]
         && !one.is_limit
         && !other.is_limit
@@ -57,19 +57,19 @@ pub(super) fn read<'a>(sentences: impl IntoIterator<Item = &'a Sentence>) -> Fig
     let over = |limit: u64| found.iter().map(|one| one.value).filter(|one| *one > limit).max();
     let limits = || found.iter().filter(|one| one.is_limit).map(|one| one.value);
     let limit = limits().find(|limit| over(*limit).is_some()).or_else(|| limits().next());
-    // As small a count is one of tokens only next to a limit of them.
+    // Such a small count is a count of tokens only next to a token limit.
     let is_used =
         |one: &&Number| !one.is_limit && one.is_count && (one.value >= LEAST || limit.is_some());
     let counted = || found.iter().find(is_used).map(|one| one.value);
     Figures { used: limit.and_then(over).or_else(counted), limit }
 }
 
-/// Returns the numbers of a sentence that can be figures.
+/// Returns the numbers in a sentence that can be figures.
 fn numbers(sentence: &Sentence) -> Vec<Number> {
     let mut found: Vec<Number> = Vec::new();
     let mut before = "";
     for (gap, value, after) in sentence.numbers() {
-        // Of a range the end counts.
+        // Of a range, the end counts.
         before = if gap == " , " { before } else { gap };
         let compared = before.replace([')', '(', '='], "").replace("tokens", "");
         let is_sum = PHRASES.joins.is_in(before) && !PHRASES.over.is_in(before);

@@ -1,10 +1,10 @@
-//! Which files a conversation is about, and the part of them that goes into a summary's prompt.
+//! Finds the files that a conversation is about, and the excerpts of them for a summary's prompt.
 //!
-//! Named are the paths under a few keys of tool calls, the files of a patch, and the absolute paths in words of the
-//! user and the model; never those in a tool's output, which lists files by the thousand. Nothing here touches a disk:
-//! reading goes through a closure, which also decides about symbolic links.
+//! A file counts as named if its path is in one of a few arguments of a tool call, in a patch, or an absolute path in a message
+//! of the user or model; never if it is in a tool's output, which may list thousands of files. Nothing here touches the file
+//! system: a closure reads files, and also decides about symbolic links.
 //!
-//! Invariant: a path outside of the named folders is returned only when asked for, however it is spelt.
+//! Invariant: a path outside the given folders is never returned unless requested, however it is spelt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,46 +16,46 @@ use crate::{
 /// How many files go into a prompt.
 pub const MAX_FILES: usize = 5;
 
-/// How many lines of each.
+/// How many lines of each file.
 pub const MAX_LINES: usize = 1_000;
 
-/// How many characters of each: lines have no length of their own.
+/// How many characters of each file, because lines may be of any length.
 pub const MAX_CHARS: usize = 50_000;
 
-/// How many files are tried, of which some are gone or are folders.
+/// How many files are tried. Some are deleted or are folders.
 const MAX_TRIED: usize = 50;
 
-/// Keys of a tool call whose value is a path.
+/// Arguments of a tool call whose value is a path.
 pub(super) const KEYS: [&str; 6] =
     ["file_path", "path", "target", "source", "destination", "notebook_path"];
 
-/// Parts of the names of tools that change files: Write, Edit and their kin.
+/// Substrings in the names of tools that change files: Write, Edit and similar.
 const CHANGING: [&str; 5] = ["write", "edit", "replace", "patch", "create_file"];
 
 /// A file that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Its absolute path, without dots.
+    /// Its absolute path, normalised.
     pub path: String,
-    /// How many calls of tools were to change it.
+    /// How many tool calls changed it.
     pub n_changes: u64,
     /// How often it was named.
     pub n_mentions: usize,
-    /// The last message that named it, counted from 0.
+    /// The index of the last message that named it.
     pub latest: usize,
 }
 
-/// A file as it goes into a prompt.
+/// A file's excerpt in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// Its path.
     pub path: String,
-    /// Its first lines, with a mark where lines are missing.
+    /// Its first lines, with a mark that counts the missing ones.
     pub text: String,
 }
 
-/// Returns the files that were named below some folders, or anywhere, the most important first: modified ones, then those
-/// named most often, then latest. Relative paths are taken from the session's folder.
+/// Returns the files named in these folders, or anywhere, most important first: modified ones, then those
+/// named most often, then most recently. Relative paths are resolved against the session's folder.
 pub fn named<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     folder: Option<&str>,
@@ -86,7 +86,7 @@ pub fn named<'a>(
     named
 }
 
-/// Takes out the calls that failed, which changed nothing, and returns how many there were.
+/// Removes failed calls, which changed nothing, and returns their number.
 pub fn drop_failed(messages: &mut [Message]) -> u64 {
     let blocks = messages.iter().flat_map(|message| &message.blocks);
     let failed = blocks.filter_map(|block| match block {
@@ -132,7 +132,7 @@ fn cut(text: &str) -> String {
     format!("{head}{gap}[{} more lines are not shown]", rest.lines().count())
 }
 
-/// Hands over each path that a message names, and whether the file is changed.
+/// Calls `each` with each path that a message names, and whether the file is changed.
 fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
     let is_said = matches!(message.role, Role::User | Role::Assistant) && !message.is_summary;
     for block in &message.blocks {
@@ -154,7 +154,7 @@ fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
     }
 }
 
-/// Hands over the paths in the arguments of a call, at any depth.
+/// Calls `each` with the paths in the arguments of a call, at any depth.
 fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)) {
     let mut key = None;
     for part in input.parts() {
@@ -166,7 +166,7 @@ fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)
             json::Part::Leaf(value) => value.text(),
             json::Part::Open(_) | json::Part::Close => None,
         };
-        // What follows a value is in a list, or has a key of its own.
+        // The next value is an item of a list or has its own key.
         if let (Some(key), Some(text)) = (key.take(), value) {
             if KEYS.contains(&key.as_ref()) {
                 each(&text, changes);
@@ -192,7 +192,7 @@ fn in_prose(text: &str) -> impl Iterator<Item = &str> {
         let word = word.trim_start_matches(opens);
         let word =
             word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/' && c != '_');
-        // The part behind a colon is a line's number or not part of the path at all.
+        // The part after a colon is a line number or not part of the path at all.
         let path = word.split([':', '(', ')', '[', ']', ',', ';']).next()?;
         let name = path.strip_prefix('/')?;
         // `/compact` is a command, `//` begins a comment, `/tmp/` is a folder.
@@ -201,7 +201,7 @@ fn in_prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns a path without dots, from the root; a relative one is taken from the folder.
+/// Returns a normalised absolute path. A relative path is resolved against the folder.
 fn absolute(path: &str, folder: Option<&str>) -> Option<String> {
     if path.is_empty() || path.contains(['\0', '\n']) {
         return None;

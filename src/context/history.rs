@@ -1,17 +1,18 @@
-//! The limit of a history: the newest turns of the user, as many as are asked for and fit.
+//! Limits a history to the newest turns of the user that are requested and fit.
 //!
-//! A turn begins with a request of the user and ends before the next; it stays or goes whole, so that no call is parted
-//! from its result. Instructions and summaries stay whatever the limit (the limit known from the field loses the summary).
-//! The newest turn stays too: a request without one asks nothing. If it is too large by itself, the result says so.
+//! A turn begins with a request of the user and ends before the next one. It is kept or dropped whole, so that no call is
+//! separated from its result. Instructions and summaries are kept whatever the limit (other implementations of this limit lose
+//! the summary). The newest turn is always kept too, because a request without one asks nothing. If it alone is too large, the
+//! result says so.
 //!
-//! Which limit counts may depend on whom an agent talks to, by the key of the session:
+//! The limit may depend on whom an agent talks to, given by the key of the session:
 //!
 //! ```text
 //! agent:main:telegram:direct:4711:thread:9     on telegram, with the user 4711
 //!       ^^^^^^^^^^ dropped         ^^^^^^^^ dropped
 //! ```
 //!
-//! Invariant: the turns that stay keep their order, and a limit is never exceeded but by the newest turn alone.
+//! Invariant: kept turns are never reordered, and nothing but the newest turn alone ever exceeds a limit.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,43 +27,43 @@ use crate::{
     model::{Role, Timestamp},
 };
 
-/// How much of a history is sent.
+/// The limits of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The most turns of the user.
+    /// The maximum number of turns of the user.
     pub turns: Option<usize>,
-    /// The most messages, as the provider counts them.
+    /// The maximum number of messages, as the provider counts them.
     pub messages: Option<usize>,
-    /// The most tokens.
+    /// The maximum number of tokens.
     pub tokens: Option<u64>,
-    /// Only turns that began then or later.
+    /// Only turns that began at or after this time.
     pub since: Option<Timestamp>,
 }
 
-/// The partner with whom an agent talks in a session.
+/// Whom an agent talks to in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The place, such as `telegram`, in small letters.
+    /// The channel, such as `telegram`, in lowercase.
     pub channel: String,
-    /// The kind of talk.
+    /// The kind of conversation.
     pub kind: KeyKind,
-    /// The partner; a thread does not change it.
+    /// The other party. A thread does not change it.
     pub peer: String,
 }
 
-/// How an agent talks with people.
+/// How an agent talks to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// With one person.
     Direct,
     /// With several people.
     Group,
-    /// In a way that has no limit.
+    /// In a way that is not limited.
     Other,
 }
 
 impl Key {
-    /// Reads the key of a session.
+    /// Parses the key of a session.
     pub fn parse(key: &str) -> Option<Self> {
         let parts: Vec<&str> = key.split(':').filter(|part| !part.is_empty()).collect();
         let parts = match parts.as_slice() {
@@ -94,11 +95,11 @@ pub struct Channel {
     pub direct: Option<usize>,
     /// With several.
     pub group: Option<usize>,
-    /// With these persons.
+    /// With these people.
     pub users: BTreeMap<String, usize>,
 }
 
-/// Returns how many turns are sent to the partner that a key names, if a channel's limit says so.
+/// Returns the limit in turns for a key, if its channel has one.
 pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize> {
     let channel = channels.get(&key.channel)?;
     match key.kind {
@@ -108,34 +109,34 @@ pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize
     }
 }
 
-/// The result of a limit.
+/// The result of limiting a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limited {
-    /// How many turns there were.
+    /// The number of turns.
     pub turns: usize,
-    /// How many stay.
+    /// The number of kept turns.
     pub kept: usize,
-    /// Whether the newest turn alone is over the limit.
+    /// True if the newest turn alone exceeds the limits.
     pub exceeds: bool,
 }
 
-/// A stretch of the history that stays or goes whole, as it will be sent: a turn, the messages before the first one, or
-/// all turns that go whatever their size.
+/// A part of the history that is kept or dropped whole, as it will be sent: a turn, the messages before the first turn, or
+/// all turns that are dropped whatever their size.
 #[derive(Clone, Debug, Default)]
 struct Stretch {
-    /// Who speaks first and last, but for messages that stay though the rest goes.
+    /// Who speaks first and last, not counting messages that are always kept.
     ends: Option<(Side, Side)>,
-    /// Whether the staying messages stand before all of that, and whether it is the user's.
+    /// True if a message that is always kept comes before all others; and true if such a message is the user's.
     is_parted: bool,
     opens: bool,
     size: Size,
-    /// The size of the messages that stay though the rest goes.
+    /// The size of the messages that are always kept.
     fixed: Size,
 }
 
-/// The stretches that go whatever their size.
+/// The stretches that are dropped whatever their size.
 struct Old {
-    /// How many there are.
+    /// Their number.
     count: usize,
     why: String,
 }
@@ -156,7 +157,7 @@ impl std::ops::Add for Size {
 }
 
 impl Size {
-    /// Takes away the saving of two messages that become one.
+    /// Subtracts what merging two messages saves.
     fn less(&mut self, merges: bool) {
         if merges {
             self.messages -= 1;
@@ -171,7 +172,7 @@ impl Limits {
             && self.tokens.is_none_or(|most| size.tokens <= most)
     }
 
-    /// Returns the limits of size in words.
+    /// Returns the size limits as text.
     fn shown(&self) -> String {
         let messages = self.messages.map(|n| format!("{n} messages"));
         let tokens = self.tokens.map(|n| format!("{n} tokens"));
@@ -179,7 +180,7 @@ impl Limits {
     }
 }
 
-/// Leaves out the oldest turns until the rest is within the limits.
+/// Drops the oldest turns until the rest is within the limits.
 ///
 /// Items are counted. The results of pair repair and merging are counted too, so that they need not be limited again.
 pub fn limit(mut items: Vec<Item>, plan: &Plan, changes: &mut Vec<Change>) -> (Vec<Item>, Limited) {
@@ -209,7 +210,7 @@ pub fn limit(mut items: Vec<Item>, plan: &Plan, changes: &mut Vec<Change>) -> (V
     (kept, Limited { turns: asked, kept: asked.min(all - gone), exceeds })
 }
 
-/// Makes one turn of what the user said without an answer between: a provider is sent it as one message.
+/// Makes one turn of consecutive user messages without an answer between them: the provider gets them as one message.
 pub(super) fn unite(items: &mut [Item]) {
     let mut is_asked = false;
     for item in items {
@@ -222,8 +223,8 @@ pub(super) fn unite(items: &mut [Item]) {
     }
 }
 
-/// Takes the items out that do not stay, and returns the others. Either may be a million: the memory of what is taken is
-/// given back on the way.
+/// Drops the items that are not kept. There may be millions of either kind, so the memory of dropped items is freed along the
+/// way.
 fn leave_out(
     items: &mut Vec<Item>,
     stays: &[bool],
@@ -251,12 +252,12 @@ fn leave_out(
     kept
 }
 
-/// Returns the turns, behind what comes before the first one.
+/// Returns the turns, preceded by the messages before the first one.
 fn stretches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
     items.chunk_by(|_, next| !next.begins_turn)
 }
 
-/// Returns for each item whether it stays whatever the limit: summaries, and instructions before the first turn.
+/// Returns for each item whether it is always kept: summaries, and instructions before the first turn.
 fn stays(items: &[Item]) -> Vec<bool> {
     let mut has_begun = false;
     let stays = items.iter().map(|item| {
@@ -266,7 +267,7 @@ fn stays(items: &[Item]) -> Vec<bool> {
     stays.collect()
 }
 
-/// Returns in which stretch each item is, those that are old counted as one, and how many there are.
+/// Returns the stretch of each item, with all old ones counted as one, and the number of stretches.
 fn places(items: &[Item], old: usize) -> (Vec<usize>, usize) {
     let mut places = Vec::with_capacity(items.len());
     let mut count = 1;
@@ -277,8 +278,8 @@ fn places(items: &[Item], old: usize) -> (Vec<usize>, usize) {
     (places, count)
 }
 
-/// Hands over the messages that are sent, each with its item and the stretch in which it then is: a result goes where
-/// its call is, wherever it stood.
+/// Calls `each` with every message that is sent, its item, and the stretch it will be in: a result moves to its call, wherever it
+/// was.
 fn each_sent(
     items: &[Item],
     places: &mut [usize],
@@ -297,8 +298,8 @@ fn each_sent(
     });
 }
 
-/// Sizes the stretches behind those that are old as they will be sent, and before them the old ones as if they were one;
-/// returns also in which of these each item is.
+/// Returns the sizes of the stretches as they will be sent, with all old ones counted as one at the beginning, and the stretch of
+/// each item.
 fn sizes(
     items: &[Item],
     stays: &[bool],
@@ -334,12 +335,12 @@ fn sizes(
     (sized, places)
 }
 
-/// Returns whether two messages of this side that meet become one, for certain.
+/// Returns true if two adjacent messages of this side are certain to be merged.
 fn merges(by: Side, shape: Shape) -> bool {
     shape != Shape::Messages && matches!(by, Side::Model | Side::User)
 }
 
-/// Returns how many stretches go whatever their size, and why: turns that began too early, or that are more than are wanted.
+/// Returns the stretches that are dropped whatever their size, and why: they began too early, or exceed the number of turns.
 fn old(items: &[Item], limits: &Limits, asked: usize) -> Old {
     let newest = stretches(items).count().saturating_sub(1);
     let mut old = Old { count: 0, why: String::new() };
@@ -370,13 +371,13 @@ fn old(items: &[Item], limits: &Limits, asked: usize) -> Old {
     Old { count: old.count.min(newest), ..old }
 }
 
-/// Returns from which stretch on all are within the limits: as many as there are, if even the newest is not.
+/// Returns the first stretch from which on all are within the limits; their number if not even the newest is.
 fn fitting(sized: &[Stretch], limits: &Limits, shape: Shape) -> usize {
-    // From the newest one backwards, as long as all of it is within the limits; the staying messages are always in it.
+    // Go backwards from the newest as long as everything is within the limits. Messages that are always kept are always included.
     let mut before = sized.iter().fold(Size::default(), |all, stretch| all + stretch.fixed);
     let mut after = Size { messages: 0, tokens: tokens::END };
     let opened = sized.iter().position(|stretch| stretch.opens);
-    // Who speaks first behind the stretch, and whether a neighbour of the same side becomes one with it.
+    // Who speaks first after the stretch, and whether a neighbour of the same side is merged with it.
     let (mut behind, mut next) = (None, None);
     let mut fits = sized.len();
     for (at, stretch) in sized.iter().enumerate().skip(1).rev() {
@@ -387,7 +388,7 @@ fn fitting(sized: &[Stretch], limits: &Limits, shape: Shape) -> usize {
         after.less(meets && stretch.ends.is_some_and(|(_, last)| merges(last, shape)));
         behind = stretch.ends.map(|(first, _)| first).or(behind);
         next = if stretch.is_parted { None } else { stretch.ends.map(|(first, _)| first).or(next) };
-        // Where the model would speak first, a message is put before it.
+        // If the model would speak first, a message is inserted before it.
         let has_opened = opened.is_some_and(|opened| opened <= at);
         let bootstrap = usize::from(behind == Some(Side::Model) && !has_opened);
         let whole =
@@ -400,7 +401,7 @@ fn fitting(sized: &[Stretch], limits: &Limits, shape: Shape) -> usize {
     fits
 }
 
-/// More than the size of the message before the first words of the model.
+/// An upper bound for the size of the message inserted before the first message of the model.
 const BOOTSTRAP: u64 = 32;
 
 #[cfg(test)]

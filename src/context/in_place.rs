@@ -1,24 +1,24 @@
-//! In place: the messages of an agent that takes a result only where it is, right behind its call.
+//! The messages of an agent that accepts a result only where it is, directly after its call.
 //!
 //! ```text
-//! said   "q"   call a (1)   call b (2)   "more" (1)   result b   result a   call c (3)   "go on"
-//! sent   "q"   "more", call a (1)   ...   call b (2)   result b   "go on"
+//! session  "q"   call a (1)   call b (2)   "more" (1)   result b   result a   call c (3)   "go on"
+//! sent     "q"   "more", call a (1)   ...   call b (2)   result b   "go on"
 //! ```
 //!
-//! Claude Code was asked, with small files made for it:
+//! Recorded from Claude Code with small test files:
 //!
-//! - A record whose calls nothing answered goes, with its words, once the conversation went on. It stays in the message at
-//!   the end, and where the end is a result, or calls that follow one; but not before the user last asked.
-//! - The records of a message (1, 2) stand where the first of them is, unless the user asked something between, with
-//!   the message's calls last. What the user says right behind a result is part of the answer to a call.
-//! - A result that comes before its call comes after it. Any other stays only if its call is in the message right before
-//!   it, and nothing has answered that call; a call whose id an earlier one has goes.
-//! - Words of the agent stand where that leaves a message without any.
+//! - A record with only unanswered calls is dropped, including its text, once the conversation continued. It is kept in the last
+//!   message, and if the last message is a result or calls after one; but not before the user's last request.
+//! - The records of a message (1, 2) are sent at the place of the first, unless the user made a request between them, with
+//!   the message's calls last. What the user says directly after a result is part of the answer to a call.
+//! - A result that comes before its call is moved after it. Any other result is kept only if its call is in the message directly
+//!   before it and has no result yet. A call with the id of an earlier call is dropped.
+//! - If a message ends up without content, the agent's own text replaces it.
 //!
-//! Calls without a result that stay get theirs in [`pairing`], as everywhere, and in the agent's own words where they are shown
-//! as it sends them.
+//! Calls that are kept without a result get one in [`pairing`] as everywhere else, or the agent's own text if the messages are
+//! shown as the agent sends them.
 //!
-//! Invariant: a record is left out or joined, and no word of it changes.
+//! Invariant: records are only dropped or joined; their text never changes.
 //!
 //! [`pairing`]: super::pairing
 
@@ -35,26 +35,26 @@ use crate::{
     model::{Block, Message, Role},
 };
 
-/// The agent's words where nothing is left of the user's message.
+/// The agent's text if nothing is left of a message of the user.
 const NOTHING: &str = "(no content)";
-/// The same where it is the first of all messages.
+/// The same for the very first message.
 const ORPHANED: &str = "[Orphaned tool result removed due to conversation resume]";
-/// The same in place of an answer.
+/// The same for an answer of the model.
 const INTERRUPTED: &str = "[Tool use interrupted]";
 
-/// Returns the messages as such an agent sends them, each of them given as one record; counts the results that go.
+/// Returns the messages as such an agent sends them, given one record each. Also counts the dropped results.
 pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
     leave_misplaced(joined(items, changes), changes)
 }
 
-/// Returns the messages of the agent with all of their results, wherever these stand.
+/// Returns the messages of the agent with all of their results, wherever these are.
 pub(super) fn joined(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let items = leave_unanswered(items, changes);
     let items = turn_round(items, changes);
     join(items, changes)
 }
 
-/// Puts the agent's words into results that are missing; those that had not come at the end come after the others.
+/// Inserts the agent's text for missing results. Results missing at the end come after the others.
 pub(super) fn answer(items: &mut [Item], [missing, interrupted]: [&str; 2]) {
     let last = items.iter().rposition(|item| item.role() == Role::Assistant);
     let is_asked = items.iter().rposition(|item| item.role() == Role::User) > last;
@@ -79,7 +79,7 @@ pub(super) fn answer(items: &mut [Item], [missing, interrupted]: [&str; 2]) {
     }
 }
 
-/// Leaves out the records whose calls nothing answered, where the conversation went on.
+/// Drops the records with unanswered calls if the conversation continued after them.
 fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let answered: BTreeSet<String> = items.iter().flat_map(Item::results).collect();
     let end = items.iter().rposition(|item| item.role() != Role::System);
@@ -89,7 +89,7 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
         let calls = calls(item);
         !calls.is_empty() && !calls.iter().any(is_answered)
     };
-    // Calls at the end that nothing answered yet do not end a turn of the tools.
+    // Unanswered calls at the end do not end a tool turn.
     let mut spoken = items.iter().rev().filter(|item| item.role() != Role::System);
     let is_under_way = spoken.find(|item| !is_open_call(item)).is_some_and(has_result);
     let message = last.and_then(Item::id);
@@ -115,7 +115,7 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
     items
 }
 
-/// Puts results that came before their calls behind them.
+/// Moves results that come before their calls after them.
 fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut called: BTreeMap<String, usize> = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
@@ -147,9 +147,9 @@ fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     turned
 }
 
-/// Joins the records of each message where the first of them is, its calls last.
+/// Joins the records of each message at the place of the first one, with its calls last.
 fn join(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
-    // The messages that may still go on.
+    // The messages that may still continue.
     let mut open: BTreeMap<Tag, usize> = BTreeMap::new();
     let (mut is_asked, mut is_answered) = (false, false);
     sift(&mut items, |joined, item| {
@@ -184,13 +184,12 @@ fn join(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     items
 }
 
-/// Leaves out calls with the id of an earlier one, and results that do not stand right behind their call's message.
+/// Drops calls with the id of an earlier one, and results that are not directly after their call's message.
 fn leave_misplaced(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
     let mut repaired = Repaired::default();
     let mut known: BTreeSet<String> = BTreeSet::new();
-    // The calls of the last answer that nothing has answered; whether an answer came; a message of which nothing is left,
-    // unless another one is next to it, or the answer to a call
-    // is put there.
+    // The unanswered calls of the last answer; whether there was an answer; and a message that was emptied, unless
+    // another one is next to it or the result of a call is put there.
     let mut open: BTreeSet<String> = BTreeSet::new();
     let mut has_answer = false;
     let mut emptied: Option<Item> = None;
@@ -248,12 +247,12 @@ fn leave_misplaced(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item
     (put_in(items, replaced), repaired)
 }
 
-/// Returns the blocks of those calls and results of a message for which this is true.
+/// Returns the indexes of the blocks whose calls and results match.
 fn blocks(item: &Item, mut is: impl FnMut(Half) -> bool) -> BTreeSet<usize> {
     item.halves().into_iter().filter_map(|half| Some(half.block).filter(|_| is(half))).collect()
 }
 
-/// Takes blocks out of a message.
+/// Removes blocks from a message.
 fn take_out(item: &mut Item, blocks: &BTreeSet<usize>) {
     let mut numbers = 0..;
     item.change(|message| {
@@ -262,7 +261,7 @@ fn take_out(item: &mut Item, blocks: &BTreeSet<usize>) {
     item.tokens = None;
 }
 
-/// Returns the agent's words in place of a message of the user.
+/// Returns the agent's text as a replacement for a message of the user.
 fn replacement(mut item: Item, has_answer: bool) -> Item {
     let words = if has_answer { NOTHING } else { ORPHANED };
     let words = vec![Block::Text(words.to_owned())];
@@ -275,7 +274,7 @@ fn replacement(mut item: Item, has_answer: bool) -> Item {
 const LATE: &str = "its call is not in the answer right before it, or has another result";
 const ORPHAN: &str = "its call is not in the context";
 
-/// Returns the calls of an answer.
+/// Returns the ids of the calls in an answer.
 fn calls(item: &Item) -> Vec<String> {
     if item.role() == Role::Assistant { item.calls().collect() } else { Vec::new() }
 }

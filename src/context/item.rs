@@ -1,9 +1,9 @@
-//! Items: messages on their way to a model, and where they come from.
+//! Items: the messages of a request, and their origins.
 //!
-//! A step looks at a few facts of each message, which are in memory; the message itself is asked for where its words or
-//! its blocks count. The messages of a session are packed, because there may be a million of them.
+//! Most steps only look at a few facts about each message, which are in memory; the message itself is loaded where its text or
+//! blocks matter. The messages of a session are packed, because there may be millions of them.
 //!
-//! Invariant: the facts in memory are those of the message.
+//! Invariant: the facts in memory never differ from the message.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -15,29 +15,29 @@ use crate::{
     model::{Block, EntryNumber, Message, Role, Stop, Timestamp},
 };
 
-/// A message on its way to a model.
+/// A message of a request.
 #[derive(Clone)]
 pub struct Item {
     body: Body,
     facts: Facts,
-    /// The entries of the session whose words it holds, in order; empty if nobody said it.
+    /// The session's entries that it consists of, in order; empty if it is synthetic.
     pub entries: Entries,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// Whether a turn of the user begins with it.
+    /// True if a turn of the user begins with it.
     pub begins_turn: bool,
-    /// How many tokens it takes, its share of the request's form included; none until it is counted.
+    /// The number of its tokens, including its share of the request's envelope; None until it is counted.
     pub tokens: Option<u64>,
 }
 
-/// Where the message of an item is.
+/// Where the message is stored.
 #[derive(Clone)]
 enum Body {
     Here(Box<Message>),
     Packed(Pages, Place),
 }
 
-/// The facts of a message that steps look at.
+/// The facts about a message that steps look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Facts {
     id: Option<Tag>,
@@ -47,21 +47,21 @@ struct Facts {
     has: u8,
 }
 
-/// A tag by which a provider's ids of messages are distinguished.
+/// A tag that distinguishes the provider's message ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tag([u8; 8]);
 
-/// What a message may have, a bit each.
+/// What a message may contain, one bit each.
 mod has {
     pub(super) const CALLS: u8 = 1;
     pub(super) const RESULTS: u8 = 1 << 1;
     pub(super) const PICTURES: u8 = 1 << 2;
-    /// A fact but its id that only an answer of a model has.
+    /// A fact other than the id that only an answer of a model can have.
     pub(super) const ANSWER: u8 = 1 << 3;
     pub(super) const USAGE: u8 = 1 << 4;
-    /// Nothing but texts, each of which says something.
+    /// Only texts, none of them empty.
     pub(super) const ONLY_WORDS: u8 = 1 << 5;
-    /// A result, and nothing else.
+    /// A single result and nothing else.
     pub(super) const ONLY_RESULT: u8 = 1 << 6;
     pub(super) const BLOCKS: u8 = 1 << 7;
 }
@@ -93,7 +93,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts of the message that these two become.
+    /// Returns the facts of the merged message.
     fn join(self, other: Self) -> Self {
         const EVERY: u8 = has::ONLY_WORDS | has::ONLY_RESULT;
         let only = match (self.has & has::BLOCKS, other.has & has::BLOCKS) {
@@ -119,12 +119,12 @@ impl Tag {
 }
 
 impl Item {
-    /// Returns a message of an entry.
+    /// Makes an item of an entry's message.
     pub fn said(message: Message, entry: EntryNumber) -> Self {
         Self::of(message, Entries::One(entry))
     }
 
-    /// Returns a message that nobody said.
+    /// Makes an item that does not come from an entry.
     pub fn synthetic(message: Message) -> Self {
         Self { origin: Origin::Synthetic, ..Self::of(message, Entries::default()) }
     }
@@ -145,13 +145,13 @@ impl Item {
         self
     }
 
-    /// Returns another message of the same entries, which is not counted.
+    /// Returns another message of the same entries, not yet counted.
     pub(super) fn part(&self, message: Message, begins_turn: bool) -> Self {
         let (entries, origin) = (self.entries.clone(), self.origin);
         self.beside(Self { origin, begins_turn, ..Self::of(message, entries) })
     }
 
-    /// Packs another item where this one is packed, if it is.
+    /// Packs another item into the pages of this one, if this one is packed.
     fn beside(&self, other: Self) -> Self {
         match &self.body {
             Body::Here(_) => other,
@@ -164,14 +164,14 @@ impl Item {
         match &self.body {
             Body::Here(message) => Cow::Borrowed(message),
             Body::Packed(pages, place) => {
-                // What was put in comes out.
+                // What was stored can always be loaded.
                 let found = pages.message(*place);
                 Cow::Owned(found.unwrap_or_else(|| Message::new(self.facts.role, Vec::new())))
             }
         }
     }
 
-    /// Returns the calls and the results of the message.
+    /// Returns the calls and results in the message.
     pub(super) fn halves(&self) -> Vec<Half> {
         match &self.body {
             _ if !self.has_calls() && !self.has_results() => Vec::new(),
@@ -185,7 +185,7 @@ impl Item {
         self.halves().into_iter().filter(|half| !half.is_result).map(|half| half.id)
     }
 
-    /// Returns the ids of the calls that the message answers.
+    /// Returns the ids of the calls whose results are in the message.
     pub(super) fn results(&self) -> impl Iterator<Item = String> {
         self.halves().into_iter().filter(|half| half.is_result).map(|half| half.id)
     }
@@ -198,7 +198,7 @@ impl Item {
         }
     }
 
-    /// Changes the message.
+    /// Edits the message.
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Message) -> T) -> T {
         let mut message = self.message().into_owned();
         let done = change(&mut message);
@@ -206,13 +206,13 @@ impl Item {
         done
     }
 
-    /// Puts another message in place of its own.
+    /// Replaces the message.
     pub(super) fn set(&mut self, message: Message) {
         let Self { body, facts, .. } = self.beside(Self::of(message, Entries::default()));
         (self.body, self.facts) = (body, facts);
     }
 
-    /// Joins another message to its own: the blocks of both, and the later word for what exists only once.
+    /// Merges another message into this one: the blocks of both, and the later value of fields that exist only once.
     pub(super) fn join(&mut self, other: &Self) {
         let begins_turn = other.begins_turn;
         match &mut self.body {
@@ -233,22 +233,22 @@ impl Item {
         self.facts.role
     }
 
-    /// Returns whether it represents the messages that a compaction left out.
+    /// Returns true if it is the summary of a compaction.
     pub fn is_summary(&self) -> bool {
         self.facts.is_summary
     }
 
-    /// Returns how the answer ended.
+    /// Returns the stop reason of the answer.
     pub(super) fn stop(&self) -> Option<Stop> {
         self.facts.stop
     }
 
-    /// Returns whether it failed or was broken off.
+    /// Returns true if the answer failed or was aborted.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.facts.stop, Some(Stop::Error | Stop::Aborted))
     }
 
-    /// Returns the tag of the provider's id of it.
+    /// Returns the tag of the provider's message id.
     pub(super) fn id(&self) -> Option<Tag> {
         self.facts.id
     }
@@ -269,22 +269,22 @@ impl Item {
         self.facts.has & has::BLOCKS > 0
     }
 
-    /// Returns whether it has a fact that only an answer of a model has.
+    /// Returns true if it has a fact that only an answer of a model can have.
     pub(super) fn has_answer_facts(&self) -> bool {
         self.facts.id.is_some() || self.facts.has & has::ANSWER > 0
     }
 
-    /// Returns whether it reports the tokens that the model used.
+    /// Returns true if it reports usage.
     pub(crate) fn has_usage(&self) -> bool {
         self.facts.has & has::USAGE > 0
     }
 
-    /// Returns whether it has nothing but texts, each of which says something.
+    /// Returns true if it contains only texts, none of them empty.
     pub(super) fn is_only_words(&self) -> bool {
         self.facts.has & has::ONLY_WORDS > 0
     }
 
-    /// Returns whether it has a result, and nothing else.
+    /// Returns true if it contains a single result and nothing else.
     pub(super) fn is_only_result(&self) -> bool {
         self.facts.has & has::ONLY_RESULT > 0
     }
@@ -322,7 +322,7 @@ impl fmt::Debug for Item {
     }
 }
 
-/// The entries of an item: most have one, which takes no memory of its own.
+/// The entries of an item. A single entry, the usual case, needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Entries {
     /// None.
@@ -330,12 +330,12 @@ pub enum Entries {
     None,
     /// One alone.
     One(EntryNumber),
-    /// Several, which copies share: each part and each change of a message has all of its entries.
+    /// Several. Copies share them, because each part and each change of a message has all its entries.
     Several(Arc<Vec<EntryNumber>>),
 }
 
 impl Entries {
-    /// Adds entries behind these.
+    /// Appends entries.
     pub(super) fn extend(&mut self, more: &[EntryNumber]) {
         match (&mut *self, more) {
             (_, []) => {}
@@ -361,7 +361,7 @@ impl Deref for Entries {
     }
 }
 
-/// Takes items one by one, in the memory that they are in; `take` says whether an item stays behind those that stay before it.
+/// Filters items in place. `take` gets the items kept so far and the next one, and returns true to keep it.
 pub(super) fn sift(items: &mut Vec<Item>, mut take: impl FnMut(&mut [Item], &mut Item) -> bool) {
     let mut kept = 0;
     for at in 0..items.len() {
@@ -374,7 +374,7 @@ pub(super) fn sift(items: &mut Vec<Item>, mut take: impl FnMut(&mut [Item], &mut
     items.truncate(kept);
 }
 
-/// Puts items among others, each before the one of the number that stands with it; they are in the order of these.
+/// Inserts items, each before the item with the paired index. The pairs are sorted by index.
 pub(super) fn put_in(items: Vec<Item>, more: Vec<(usize, Item)>) -> Vec<Item> {
     if more.is_empty() {
         return items;
@@ -391,27 +391,27 @@ pub(super) fn put_in(items: Vec<Item>, more: Vec<(usize, Item)>) -> Vec<Item> {
     all
 }
 
-/// Where a message of a request comes from.
+/// The origin of a message in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// It was said, and is where it was said.
+    /// An entry, in its own place.
     Said,
-    /// It represents messages that a compaction left out.
+    /// The summary of a compaction.
     Summary,
-    /// It was said before a compaction, which kept it.
+    /// An entry before a compaction that kept it.
     Kept,
-    /// It represents an entry that was changed: a replay.
+    /// A replay: it replaces an entry that was changed.
     Replayed,
-    /// The agent put other content in place of what was said there, or took a part of it back.
+    /// An entry whose content the agent replaced or partly rolled back.
     Edited,
-    /// Nobody said it; the request needs it.
+    /// Nothing in the session; the request needs it.
     Synthetic,
     /// Several messages that a provider wants as one.
     Merged,
 }
 
 impl Origin {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Said => "said",

@@ -1,9 +1,9 @@
-//! The check of a summary: what the messages and the earlier summaries that it represents name, and it no longer does.
+//! Checks a summary: what the messages and earlier summaries that it replaces name, and the summary does not.
 //!
-//! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
-//! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
-//! again. A loss is told and no more, but for a summary that leaves out nearly all of what the work goes on with: that one is
-//! poor, and is asked for again. One that names nothing at all does not count as a summary.
+//! It checks what the next step depends on and what can be compared literally: paths, commands, numbers and identifiers from
+//! the user or the model, and the user's own last requests. The output of tools is not required, because it can be printed
+//! again. Losses are only reported, except that a summary which leaves out nearly everything the work depends on is poor and is
+//! requested again. A summary that names nothing at all is rejected.
 
 use std::{
     borrow::Cow,
@@ -18,22 +18,22 @@ use crate::{
     model::{Block, Role},
 };
 
-/// How many lost things of a kind are listed, the most important ones first.
+/// How many lost things of a kind are listed, most important first.
 const LISTED: usize = 20;
 
 /// How many characters of each.
 const LONGEST: usize = 160;
 
-/// How many of the last requests are open.
+/// How many of the last requests count as open.
 const REQUESTS: usize = 5;
 
-/// How many paths a conversation is about: those named most often.
+/// How many paths a conversation is about: the most frequent ones.
 const FOREMOST: usize = 10;
 
-/// With fewer of them than this, a summary may do without.
+/// With fewer of them than this, a summary need not name any.
 const FEW: usize = 4;
 
-/// How much of a message is looked at: a pasted file is no conversation.
+/// How much of a message is searched. A pasted file is not conversation.
 const READ: usize = 64 * 1024;
 
 /// A kind of thing that a summary can lose.
@@ -42,11 +42,11 @@ const READ: usize = 64 * 1024;
 pub enum Kind {
     /// Files and folders.
     Paths,
-    /// Commands that a tool ran, by their program and its first argument.
+    /// Commands run by a tool: the program and its first argument.
     Commands,
-    /// Numbers of three digits and more, versions among them.
+    /// Numbers of three or more digits, including versions.
     Numbers,
-    /// The person's own last requests.
+    /// The user's own last requests.
     Requests,
     /// Names of functions, types, variables and errors.
     Identifiers,
@@ -57,20 +57,20 @@ pub enum Kind {
 pub struct Loss {
     /// The kind.
     pub kind: Kind,
-    /// How many things of the kind the messages name.
+    /// How many things of this kind the messages name.
     pub of: usize,
-    /// How many of these the summary names too.
+    /// How many of these the summary names.
     pub kept: usize,
-    /// Some of the others, those named most often first.
+    /// Some of the others, most frequent first.
     pub lost: Vec<String>,
 }
 
 impl Kind {
-    /// All kinds, in the order in which they are shown.
+    /// All kinds, in display order.
     const ALL: [Self; 5] =
         [Self::Paths, Self::Commands, Self::Numbers, Self::Requests, Self::Identifiers];
 
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paths => "paths",
@@ -82,16 +82,16 @@ impl Kind {
     }
 }
 
-/// A thing that messages name.
+/// A thing named in messages.
 struct Thing {
-    /// How often; of requests, how late it was said.
+    /// How often it is named; for a request, how late it was made.
     times: usize,
     what: String,
-    /// Whether the summary names it too.
+    /// True if the summary names it.
     is_kept: bool,
 }
 
-/// A summary, checked against the messages that it represents.
+/// A summary, checked against the messages that it replaces.
 pub struct Check(BTreeMap<Kind, Vec<Thing>>);
 
 impl Check {
@@ -138,7 +138,7 @@ impl Check {
         let mut said = BTreeSet::new();
         for (nth, piece) in requests.take(REQUESTS).enumerate() {
             let text = piece.message.text().trim().to_owned();
-            // A person who was interrupted says the same again.
+            // A user who was interrupted repeats a request.
             if said.insert(text.clone()) {
                 let is_kept = known.has_request(&text);
                 add(Kind::Requests, REQUESTS - nth, text, is_kept);
@@ -150,7 +150,7 @@ impl Check {
         Self(things)
     }
 
-    /// Returns what the summary lost; kinds that the messages have nothing of are left out.
+    /// Returns what the summary lost. Kinds that the messages do not name are left out.
     pub fn losses(&self) -> Vec<Loss> {
         let loss = |kind| {
             let things = self.0.get(&kind)?;
@@ -162,11 +162,11 @@ impl Check {
         Kind::ALL.into_iter().filter_map(loss).collect()
     }
 
-    /// Returns what a poor summary left out of that with which the work goes on: the person's last request, if that is open,
-    /// and the paths that the messages name most often, if it has fewer than a quarter of them.
+    /// Returns what a poor summary left out of the things that the work depends on: the user's last request, if it is open,
+    /// and the most frequent paths, if it names fewer than a quarter of them.
     ///
-    /// A good summary leaves out much: summaries of long sessions by the agents' own models named all last requests, a third
-    /// to all of these paths, and of the commands sometimes none, so that commands decide nothing.
+    /// A good summary leaves out a lot: summaries of long sessions by the agents' own models named all last requests, a third
+    /// to all of these paths, and sometimes none of the commands. So commands are not decisive.
     pub fn lack(&self, is_open: bool) -> Vec<String> {
         let lost = |kind, of: usize| {
             let things = self.0.get(&kind).map(Vec::as_slice).unwrap_or_default();
@@ -182,13 +182,13 @@ impl Check {
         lack.into_iter().map(|thing| short(&thing.what)).collect()
     }
 
-    /// Whether the summary names nothing at all of what the messages name, so that it can be no summary of them: a greeting, a
-    /// promise to begin, a refusal in any language.
+    /// Returns true if the summary names nothing at all that the messages name, so that it cannot be a summary of them: a
+    /// greeting, a promise to begin, a refusal in any language.
     ///
-    /// Words of a request are said otherwise in another language, but paths, commands, numbers and names are not: there must be
+    /// A request may be worded differently in another language, but paths, commands, numbers and names are not. There must be
     /// some of those, or the summary must be far too short.
     pub fn is_strange(&self, is_short: bool) -> bool {
-        // Words of a request, a number and the name of a program may be met by chance, a path or a name may not.
+        // The words of a request, a number or the name of a program may match by chance; a path or a name does not.
         let (kept, of) = self.rare();
         if kept == 0 && of >= 2 * FEW {
             return true;
@@ -197,8 +197,8 @@ impl Check {
         (is_short || n_names >= FEW) && !self.keeps_any()
     }
 
-    /// Whether the summary names so little of the paths and names in the messages that it may be no summary; where they have
-    /// few of those, of all that they name.
+    /// Returns true if the summary names so few of the paths and names in the messages that it may not be a summary. If there are
+    /// few of those, everything that the messages name counts.
     pub fn is_bare(&self) -> bool {
         let (kept, of) = self.rare();
         if of < FEW { !self.keeps_any() } else { kept < FEW && kept * 16 <= of }
@@ -212,7 +212,7 @@ impl Check {
     }
 
     fn keeps_any(&self) -> bool {
-        // What a request such as "go on" is told by nobody can miss.
+        // Every text matches a request without distinctive words, such as "go on".
         let counts = |kind: Kind, thing: &Thing| kind != Kind::Requests || is_told(&thing.what);
         self.things().any(|(kind, thing)| thing.is_kept && counts(kind, thing))
     }
@@ -222,14 +222,14 @@ impl Check {
     }
 }
 
-/// Whether a text has words by which it is known again.
+/// Returns true if a text has distinctive words.
 fn is_told(text: &str) -> bool {
     let mut is_told = false;
     telling(beginning(text), &mut |_| is_told = true);
     is_told
 }
 
-/// Returns the beginning of a thing, as it is listed.
+/// Returns the beginning of a thing, for a list.
 fn short(what: &str) -> String {
     match what.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}..", what.get(..end).unwrap_or_default()),
@@ -246,7 +246,7 @@ fn beginning(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Things that were named, once for each time.
+/// The things that were named, repeated for each time.
 #[derive(Default)]
 struct Named<'a> {
     paths: Vec<Cow<'a, str>>,
@@ -269,14 +269,14 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns a path as it is compared, if it is one.
+/// Returns a path in the form in which it is compared; None if it is not a path.
 fn path(named: &str) -> Option<&str> {
-    // The number of a line behind a path is no part of it.
+    // A line number after a path is not part of it.
     let path = named.split(':').next().unwrap_or(named).trim_start_matches("./");
     (path.len() > 2 && !path.contains(['\n', '*'])).then(|| path.trim_end_matches('/'))
 }
 
-/// Returns each thing and how often it was named, in the order of their names.
+/// Returns each thing and how often it was named, sorted by name.
 fn counted<T: Ord>(mut all: Vec<T>) -> Vec<(T, usize)> {
     all.sort_unstable();
     let mut counted: Vec<(T, usize)> = Vec::new();
@@ -289,12 +289,12 @@ fn counted<T: Ord>(mut all: Vec<T>) -> Vec<(T, usize)> {
     counted
 }
 
-/// What a byte tells of the token that it is in.
+/// What a byte says about the token that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// It is in none: white space, quotes and brackets part them.
+    /// It is a separator: white space, a quote or a bracket.
     Gap,
-    /// That it may be a path, a number or a name: no other token is.
+    /// The token may be a path, a number or a name. A token without such a byte is none of these.
     Telling,
     /// Nothing.
     Plain,
@@ -321,7 +321,8 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// Hands over the tokens of a text that may be paths, numbers or names: most words are neither, and cost one look at each byte.
+/// Calls `each` with the tokens of a text that may be paths, numbers or names. Most words are neither and cost only one look at
+/// each byte.
 fn tokens<'a>(text: &'a str, each: &mut dyn FnMut(&'a str)) {
     let is = |class| move |byte: &u8| CLASSES[usize::from(*byte)] == class;
     let bytes = text.as_bytes();
@@ -333,19 +334,19 @@ fn tokens<'a>(text: &'a str, each: &mut dyn FnMut(&'a str)) {
         let start = before.iter().rposition(is(Class::Gap)).map_or(at, |gap| at + gap + 1);
         let end = behind.iter().position(is(Class::Gap)).unwrap_or(behind.len());
         at += telling + end;
-        // Both ends stand before or behind ASCII, so they are ends of characters.
+        // Both ends are next to ASCII, so they are character boundaries.
         each(trimmed(text.get(start..at).unwrap_or_default()));
     }
 }
 
-/// Returns a token without the marks around it; a path may begin with a hidden folder.
+/// Returns a token without the punctuation around it. A path may begin with a hidden folder.
 fn trimmed(token: &str) -> &str {
     let is_mark = |c: char| matches!(c, ':' | '-' | '#' | '@' | '$' | '&');
     let token = token.trim_start_matches(is_mark).trim_end_matches(|c| c == '.' || is_mark(c));
     if token.contains('/') { token } else { token.trim_start_matches('.') }
 }
 
-/// Returns what a token is, if it is something that a summary should keep.
+/// Returns the kind of a token that a summary should keep; None for any other token.
 fn kind_of(token: &str) -> Option<Kind> {
     let bytes = token.as_bytes();
     let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
@@ -361,7 +362,7 @@ fn kind_of(token: &str) -> Option<Kind> {
                 .next()
                 .is_some_and(|name| name.contains('.') || first == b'/' && name.len() > 1)
             && count(u8::is_ascii_alphabetic) > 1;
-        // One name below the root is a command such as `/compact`.
+        // A single name below the root is a command such as `/compact`.
         return (is_path && (first != b'/' || token.matches('/').count() > 1))
             .then_some(Kind::Paths);
     }
@@ -384,7 +385,7 @@ fn kind_of(token: &str) -> Option<Kind> {
     (letters && is_name && bytes.len() > 3).then_some(Kind::Identifiers)
 }
 
-/// Hands over the paths under the usual keys of a call's arguments.
+/// Calls `each` with the paths under the usual keys of a call's arguments.
 fn paths_of(input: &str, each: &mut dyn FnMut(&str)) {
     let Some(input) = Raw::object(input.as_bytes()) else { return };
     for path in input.pick(KEYS).into_iter().flatten().filter_map(Raw::text) {
@@ -392,9 +393,9 @@ fn paths_of(input: &str, each: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns the commands that tools ran and how often, by their program and its first argument.
+/// Returns the commands run by tools and how often, as the program and its first argument.
 fn commands(pieces: &[&Piece<'_>]) -> Vec<(String, usize)> {
-    /// They only look.
+    /// Programs that only look.
     const LOOKS: [&str; 22] = [
         "ls", "cat", "cd", "echo", "pwd", "head", "tail", "grep", "rg", "find", "sed", "awk", "wc",
         "which", "sleep", "true", "test", "tree", "file", "stat", "printf", "sort",
@@ -408,7 +409,7 @@ fn commands(pieces: &[&Piece<'_>]) -> Vec<(String, usize)> {
             else {
                 continue;
             };
-            // A list such as bash -lc COMMAND has the command last.
+            // In a list such as `bash -lc COMMAND`, the command comes last.
             let text = value.text().or_else(|| value.items().last()?.text());
             let Some(text) = text else { continue };
             for part in text.lines().flat_map(|line| line.split("&&")).take(8) {
@@ -437,9 +438,9 @@ fn commands(pieces: &[&Piece<'_>]) -> Vec<(String, usize)> {
 /// The words of a summary.
 struct Known<'a> {
     tokens: BTreeSet<&'a str>,
-    /// The words in lower case, and neighbours of them with a space between.
+    /// The words in lowercase, and adjacent pairs of them with a space between.
     words: BTreeSet<String>,
-    /// The words by which requests are known again.
+    /// The distinctive words that requests are recognised by.
     telling: BTreeSet<String>,
 }
 
@@ -449,7 +450,7 @@ impl<'a> Known<'a> {
         let is_gap =
             |c: char| u8::try_from(c).is_ok_and(|byte| CLASSES[usize::from(byte)] == Class::Gap);
         for token in summary.split(is_gap).map(trimmed) {
-            // A path is known by each of its ends, a name by each of its parts.
+            // A path is recognised by each of its suffixes, a name by each of its parts.
             for (at, _) in token.match_indices('/') {
                 known.extend(token.get(at + 1..));
             }
@@ -473,7 +474,8 @@ impl<'a> Known<'a> {
         self.tokens.contains(token)
     }
 
-    /// Whether the summary names a path, or an end of it that begins with one of its folders; a bare name will do too.
+    /// Returns true if the summary names a path, or a suffix of it that begins with one of its folders. A bare file name is
+    /// enough, too.
     fn has_path(&self, path: &str) -> bool {
         self.has(path)
             || path
@@ -485,7 +487,7 @@ impl<'a> Known<'a> {
         self.words.contains(&command.to_lowercase())
     }
 
-    /// Whether the summary has half of the words that a request is told by.
+    /// Returns true if the summary contains half of a request's distinctive words.
     fn has_request(&self, request: &str) -> bool {
         let mut words = Vec::new();
         telling(beginning(request), &mut |word| words.push(word));
@@ -496,8 +498,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Tells the words by which a text is known again, in lower case: those of more than three letters, and where words are not
-/// parted by spaces, as in Chinese, each two neighbouring signs.
+/// Calls `told` with the distinctive words of a text, in lowercase: words of more than three letters, and, where words are not
+/// separated by spaces as in Chinese, each pair of adjacent characters.
 fn telling(text: &str, told: &mut dyn FnMut(String)) {
     let lower = text.to_lowercase();
     for run in lower.split(|c: char| !c.is_alphanumeric()) {

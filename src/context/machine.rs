@@ -1,8 +1,8 @@
-//! The compaction machine: state, event, effects, as data.
+//! The compaction state machine: state, event and effects as data.
 //!
-//! A compaction may be in flight, and each one that ended may have left a retry of the turn that overflowed. Callers
-//! that want a whole conversation wait until neither is so. The machine decides who is released and which snapshot
-//! counts; the program that drives it does the rest, keeps the clock and brings a [`Event::Timeout`] when [`LIMIT`] is over.
+//! A compaction may be in flight, and each finished one may have left a pending retry of the turn that overflowed. Callers
+//! that need a whole conversation wait until neither is the case. The machine decides who is released and which snapshot
+//! is used; its driver does the rest, keeps the clock and sends an [`Event::Timeout`] after [`LIMIT`].
 //!
 //! ```text
 //!            start                    end, to be retried
@@ -13,13 +13,14 @@
 //!    +------------------------------------------------------------+
 //! ```
 //!
-//! A run is named by a number that its driver gives and never uses again, so that a late word of a run that timed out
-//! changes nothing. Invariant: each waiter hears its outcome exactly once. Invariant: an idle machine has no waiter, no
+//! The driver gives each run a number and never reuses it, so a late event of a run that timed out has no effect.
+//!
+//! Invariant: no waiter is notified twice, and none is forgotten. Invariant: an idle machine has no waiter, no
 //! pending retry and no snapshot.
 
 use std::{collections::BTreeSet, time::Duration};
 
-/// How long a compaction may take, its retries included.
+/// The time limit of a compaction, including its retries.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// The number of a compaction.
@@ -28,7 +29,7 @@ pub type Run = u64;
 /// The number of a waiter.
 pub type Waiter = u64;
 
-/// The compactions and retries under way.
+/// The compactions and retries in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     in_flight: Option<Run>,
@@ -40,82 +41,82 @@ pub struct State {
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A compaction begins.
+    /// A compaction starts.
     Start(Run),
-    /// It has ended, well or not.
+    /// A compaction ended, successfully or not.
     End {
         /// The compaction.
         run: Run,
-        /// Whether the turn that needed it is tried again.
+        /// True if the turn that needed it is retried.
         will_retry: bool,
     },
-    /// The turn that was tried again after this compaction is over.
+    /// The turn that was retried after this compaction is finished.
     Retried(Run),
-    /// Someone asks for a whole state.
+    /// Somebody waits for the conversation to be whole.
     Wait(Waiter),
-    /// Someone no longer asks.
+    /// Somebody no longer waits.
     Leave(Waiter),
-    /// The time is up.
+    /// The time limit is reached.
     Timeout,
     /// The session is closed.
     Close,
 }
 
-/// An effect: a deed for the driver, in this order.
+/// An effect: what the driver must do, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Keep the context as it is now, before anything changes.
+    /// Take a snapshot of the context before anything changes.
     TakeSnapshot,
-    /// Throw away the turn's words so far: it will say them again.
+    /// Discard the output of the turn so far; the retry produces it again.
     ResetOutput,
-    /// Tell a waiter that the state is whole.
+    /// Tell a waiter that the conversation is whole.
     Release(Waiter),
-    /// Tell a waiter that the state never became whole.
+    /// Tell a waiter that the conversation did not become whole.
     Abort(Waiter, Reason),
-    /// Go on with this state.
+    /// Continue with this snapshot.
     Use(Snapshot),
-    /// The snapshot is needed no longer.
+    /// Discard the snapshot.
     DropSnapshot,
 }
 
-/// Why a waiter is sent away.
+/// Why a waiter is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It left.
     Left,
-    /// The time was up.
+    /// The time limit was reached.
     TimedOut,
     /// The session was closed.
     Closed,
 }
 
-/// A state of the context to go on with.
+/// The state of the context to continue with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
-    /// The one from before the compaction, whole.
+    /// The state from before the compaction.
     Before,
-    /// The present one.
+    /// The present state.
     Current,
 }
 
 impl State {
-    /// Whether nothing is under way.
+    /// Returns true if no compaction or retry is in progress.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_none() && self.retries.is_empty()
     }
 
-    /// The number of waiters.
+    /// Returns the number of waiters.
     pub fn n_waiters(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Returns the state after an event, and the effects, in order.
+    /// Returns the state after an event, and the effects in order.
     #[must_use]
     pub fn step(mut self, event: Event) -> (Self, Vec<Effect>) {
         let mut effects = Vec::new();
         match event {
             Event::Start(run) => {
-                // Of a busy stretch the first snapshot counts: a later one would be of a state that is still to be retried.
+                // The first snapshot of a busy period is used. A later one would show a state that is still to be retried.
                 if !self.has_snapshot {
                     self.has_snapshot = true;
                     effects.push(Effect::TakeSnapshot);
@@ -130,7 +131,7 @@ impl State {
                 }
                 self.settle(&mut effects);
             }
-            // A turn that is tried again may have begun a compaction of its own: its end alone is no reason to release.
+            // A retried turn may have started a compaction of its own, so its end alone does not release waiters.
             Event::Retried(run) if self.retries.remove(&run) => self.settle(&mut effects),
             Event::End { .. } | Event::Retried(_) => {}
             Event::Wait(waiter) if self.is_idle() => effects.push(Effect::Release(waiter)),
@@ -156,7 +157,7 @@ impl State {
         (self, effects)
     }
 
-    /// Releases all waiters, if nothing is under way.
+    /// Releases all waiters if nothing is in progress.
     fn settle(&mut self, effects: &mut Vec<Effect>) {
         if self.is_idle() {
             effects.extend(std::mem::take(&mut self.waiters).into_iter().map(Effect::Release));
@@ -164,7 +165,7 @@ impl State {
         }
     }
 
-    /// Ends all compactions and retries under way.
+    /// Aborts all compactions and retries in progress.
     fn stop(&mut self, reason: Reason, effects: &mut Vec<Effect>) {
         self.in_flight = None;
         self.retries.clear();

@@ -1,37 +1,37 @@
-//! Measuring: how many tokens a conversation takes, by one rule for every command.
+//! Measures how many tokens a conversation takes, by the same rule in every command.
 //!
 //! ```text
-//! reported   the newest answer says how large its request was, and nothing before it has changed since: that number,
-//!            its answer, and an estimate of the messages since
-//! scaled     messages before it have changed since, or only some are sent: an estimate, drawn along the line
-//!            through the figures that answers reported
-//! estimate   no answer reports a figure that can be true: about how many tokens all of it takes
+//! reported   the newest answer reports the size of its request, and nothing before it has changed since: that number plus
+//!            its answer plus an estimate of the messages since
+//! scaled     messages before it have changed since, or only a part is sent: an estimate, corrected by the line
+//!            through the reported figures
+//! estimate   no answer reports a believable figure: an estimate of everything
 //! ```
 //!
-//! The line has a base, which is the system prompt and the tools that the agent sends and few files hold, and a slope,
-//! because no two models count alike. On 24 stretches of real sessions it told a reported figure from a later one with
-//! an error of 3% in the median, where reported / estimated alone was off by 41%.
+//! The line has a base, which is the system prompt and the tools that the agent sends and few files contain, and a slope,
+//! because no two models count alike. On 24 stretches of real sessions it predicted a later reported figure from an earlier one
+//! with a median error of 3%; reported / estimated alone was off by 41%.
 //!
-//! Invariant: on the line the newest report is met exactly, but for rounding.
+//! Invariant: the line never misses the newest reported figure except by rounding.
 
 use crate::context::tokens::Encoding;
 
-/// By whose word a count is.
+/// Where a count comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Word {
-    /// The model's own.
+    /// The model reported it.
     Reported,
-    /// An estimate, scaled by what models reported.
+    /// An estimate, scaled by reported figures.
     Scaled,
-    /// An estimate alone.
+    /// An estimate.
     #[default]
     Estimate,
-    /// The vocabulary's.
+    /// The vocabulary of a model.
     Exact(Encoding),
 }
 
 impl Word {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reported => "reported",
@@ -41,7 +41,7 @@ impl Word {
         }
     }
 
-    /// Returns it in words.
+    /// Returns it as text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Reported => "reported by the model",
@@ -52,32 +52,32 @@ impl Word {
     }
 }
 
-/// A count of tokens, and by whose word it is.
+/// A count of tokens and its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// How many.
+    /// The count.
     pub tokens: u64,
-    /// By whose word.
+    /// Its origin.
     pub word: Word,
 }
 
-/// A figure that an answer reported, and an estimate of the same messages.
+/// A reported figure, and the estimate of the same messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// About how many tokens they are.
+    /// The estimate in tokens.
     pub estimated: u64,
-    /// How many the model said.
+    /// The figure that the model reported, in tokens.
     pub reported: u64,
 }
 
 impl Figure {
-    /// Returns whether the report can be true: some agents write figures that stand for none.
+    /// Returns true if the reported figure is plausible. Some agents write meaningless ones.
     pub fn is_believable(self) -> bool {
         self.reported >= self.estimated / 2
     }
 }
 
-/// The line from estimates to what models report.
+/// The line from estimates to reported figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     base: u64,
@@ -87,9 +87,9 @@ pub struct Scale {
 
 /// One, as a slope.
 const ONE: u64 = 1_000_000;
-/// The slopes of a line through two figures that are believed.
+/// The accepted slopes of a line through two figures.
 const SLOPES: std::ops::RangeInclusive<u64> = ONE / 2..=ONE * 3;
-/// The steepest slope of a line through one figure: beyond it, the report tells of a base.
+/// The steepest slope of a line through one figure. Any excess is attributed to the base.
 const STEEPEST: u64 = ONE * 3 / 2;
 
 impl Default for Scale {
@@ -99,8 +99,8 @@ impl Default for Scale {
 }
 
 impl Scale {
-    /// Returns the line through the first and the newest of these figures, or through the newest alone where the two are too
-    /// close or cannot lie on one line.
+    /// Returns the line through the first and the newest of these figures, or through the newest alone if the two are too
+    /// close or do not fit on one line.
     pub fn of(first: Figure, newest: Figure) -> Self {
         let run = newest.estimated.saturating_sub(first.estimated);
         let rise = newest.reported.saturating_sub(first.reported);
@@ -115,12 +115,12 @@ impl Scale {
         Self { base: newest.reported.saturating_sub(part(newest.estimated, slope)), slope }
     }
 
-    /// Returns how many tokens a conversation takes of which this is an estimate.
+    /// Converts the estimate of a whole conversation to tokens.
     pub fn whole(self, estimated: u64) -> u64 {
         self.base.saturating_add(self.part(estimated))
     }
 
-    /// Returns the largest estimate of a conversation that takes no more than this many tokens.
+    /// Returns the largest estimate of a conversation that takes at most this many tokens.
     pub fn within(self, tokens: u64) -> u64 {
         let room = u128::from(tokens.saturating_sub(self.base));
         let room = (room * 2 + 1) * u128::from(ONE / 2) - 1;
@@ -128,7 +128,7 @@ impl Scale {
         estimated.and_then(|estimated| u64::try_from(estimated).ok()).unwrap_or(u64::MAX)
     }
 
-    /// Returns how many tokens a part of a conversation takes of which this is an estimate.
+    /// Converts the estimate of a part of a conversation to tokens.
     pub fn part(self, estimated: u64) -> u64 {
         part(estimated, self.slope)
     }
@@ -144,14 +144,14 @@ fn part(estimated: u64, slope: u64) -> u64 {
     u64::try_from(tokens / u128::from(ONE)).unwrap_or(u64::MAX)
 }
 
-/// What is known of a conversation's size before a request is made of it.
+/// What is known about a conversation's size before a request is built from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Its size as the newest answer reports it, with an estimate of the messages since, if nothing has changed before it.
+    /// The size that the newest answer reports plus an estimate of the messages since, if nothing before it has changed.
     pub reported: Option<u64>,
-    /// The line to what models report, if one is known.
+    /// The line to reported figures, if known.
     pub scale: Option<Scale>,
-    /// About how many tokens the system prompt and the tools are that the file holds beside the conversation.
+    /// The estimate, in tokens, of the system prompt and tools that the file contains besides the conversation.
     pub beside: u64,
 }
 

@@ -1,26 +1,26 @@
-//! The model's view: the messages of a session become a request that no provider rejects.
+//! The model's view: turns the messages of a session into a request that no provider rejects.
 //!
-//! Pure functions over the normalised view; nothing here is kept or sent. A request is a list of [`Item`]s, and each step
-//! takes the list and gives it back with its [`Change`]s, entries named, so that nothing vanishes unsaid. The messages of a
-//! session are packed, and a step unpacks those whose words or blocks it needs.
-//! [`prepare`] takes them in this order:
+//! Pure functions over normalised messages; nothing here is stored or sent. A request is a list of [`Item`]s. Each step
+//! takes the list and returns it with its [`Change`]s, which name the affected entries, so that nothing vanishes silently. The
+//! messages of a session are packed, and a step unpacks those whose text or blocks it needs.
+//! [`prepare`] runs the steps in this order:
 //!
 //! ```text
-//! window      is there room at all? asked before anything is read
-//! in place    of an agent that moves no results: what it leaves out, and which of its records are one message
-//! sanitise    content that no provider takes is mended or left out; each result is a message of its own
-//! cut         if it is asked for: long results are cut, and behind the pairs all of them fitted into their share
-//! limit       the newest turns stay, whole; sized as the two steps behind it will make them
-//! pairs       each call has its result right behind it
-//! turns       roles begin and alternate as the provider demands
+//! window      is there enough room at all? checked before anything is read
+//! in place    for an agent that moves no results: what it drops, and which of its records are one message
+//! sanitise    content that no provider accepts is repaired or dropped; each result becomes a message of its own
+//! cut         if requested: long results are truncated, and after the pairs all of them are fitted into their share
+//! limit       the newest turns are kept, whole; sized as the next two steps will make them
+//! pairs       each call is directly followed by its result
+//! turns       roles begin and alternate as the provider requires
 //! ```
 //!
-//! Turns come last, and not before the limit: pair repair takes messages away, so that roles must be looked at behind it,
-//! and a message merged before the limit would tie a summary, which stays, to a turn, which may go.
+//! Turns come last: pair repair removes messages, so roles must be checked after it. They do not come before the limit: a message
+//! merged earlier would tie a summary, which is kept, to a turn, which may be dropped.
 //!
-//! Invariant: a step added, dropped, moved, merged, changed or cut exactly the messages that its changes name.
-//! Invariant: in a prepared request each call is followed by its result, each result follows its call, all messages
-//! have content, and roles are those that the provider takes; to prepare it again changes nothing.
+//! Invariant: no step adds, drops, moves, merges, changes or cuts a message that its changes do not name.
+//! Invariant: a prepared request has no call without its result after it, no result without its call before it, no empty message,
+//! and no role that the provider rejects. Preparing it again changes nothing.
 
 mod as_sent;
 mod change;

@@ -1,6 +1,6 @@
-//! Models as the library sees them: a summariser and a chat model, plain data in and out, and one error.
+//! The library's interfaces to models: a summariser and a chat model. Plain data in and out, and one error type.
 //!
-//! Invariant: a request for a summary has no place for tools; none can be offered to a summariser.
+//! Invariant: a request for a summary has no field for tools, so a summariser cannot be offered any.
 
 use std::{fmt, time::Duration};
 
@@ -9,12 +9,12 @@ use crate::{
     model::{Message, Stop, Usage},
 };
 
-/// A writer of summaries.
+/// A model that writes summaries.
 pub trait Summarizer {
-    /// Returns the name that is in a summary's metadata and in errors.
+    /// Returns its name for a summary's metadata and for errors.
     fn name(&self) -> &str;
 
-    /// Returns how many tokens it takes, if that is known.
+    /// Returns the size of its window in tokens, if known.
     fn window(&self) -> Option<u64> {
         None
     }
@@ -25,36 +25,36 @@ pub trait Summarizer {
 
 /// A model that answers a conversation.
 pub trait ChatModel {
-    /// Returns the name that is in errors.
+    /// Returns its name for errors.
     fn name(&self) -> &str;
 
-    /// Returns the model's message: its words and calls, its usage, how it ended.
+    /// Returns the model's message: text, calls, usage and stop reason.
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError>;
 }
 
 /// A request for a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryRequest {
-    /// The words about the task.
+    /// The system prompt.
     pub system: String,
     /// The material and the instructions.
     pub prompt: String,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub max_tokens: u64,
-    /// How long it may take, whatever its own limit is.
+    /// The time limit, in addition to the model's own.
     pub limit: Duration,
 }
 
 /// A summariser's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Its words.
+    /// The text.
     pub text: String,
-    /// The model that answered, by its own word.
+    /// The name of the model that answered, as it reports it.
     pub model: Option<String>,
     /// Its usage.
     pub usage: Option<Usage>,
-    /// How it ended, if that is known.
+    /// The stop reason, if known.
     pub stop: Option<Stop>,
 }
 
@@ -65,9 +65,9 @@ pub struct ChatRequest<'a> {
     pub system: &'a str,
     /// The conversation.
     pub messages: &'a [Message],
-    /// The tools that may be called.
+    /// The tools that it may call.
     pub tools: &'a [Tool],
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub max_tokens: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Tool {
     pub schema: String,
 }
 
-/// A model's failure.
+/// The failure of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{model}: {fault}")]
 pub struct ModelError {
@@ -92,64 +92,64 @@ pub struct ModelError {
     pub fault: Fault,
 }
 
-/// A fault of a model, by what a caller can do about it.
+/// A fault of a model, classified by what a caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Less must be sent.
+    /// The request exceeds the window. Send less.
     Overflow {
-        /// The model's words.
+        /// The model's error message.
         said: String,
         /// The figures in it.
         figures: Figures,
     },
-    /// The same may be asked later.
+    /// A rate limit. Repeat the same request later.
     RateLimited {
-        /// The model's words.
+        /// The model's error message.
         said: String,
-        /// The time after which to ask, if the answer names one.
+        /// When to repeat it, if the answer says so.
         after: Option<Duration>,
     },
     /// The request, the key or the account must be changed first.
     Refused {
-        /// The model's words.
+        /// The model's error message.
         said: String,
-        /// The status, if there is one.
+        /// The HTTP status, if there is one.
         status: Option<u16>,
     },
-    /// The key would pass other computers as plain text.
+    /// The key would be sent to another computer as plain text.
     Exposed,
-    /// The server is not there, is broken, or went away; the same may be asked later.
+    /// The server cannot be reached, is broken, or closed the connection. Repeat the same request later.
     Unreachable {
-        /// The fault in words.
+        /// What failed.
         said: String,
-        /// The time after which to ask, if the answer names one.
+        /// When to repeat it, if the answer says so.
         after: Option<Duration>,
     },
-    /// No answer came in time.
+    /// There was no answer in time.
     TimedOut {
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// It answered, but not as a model does.
+    /// There was an answer, but not one of a model.
     BadAnswer {
-        /// The fault in words.
+        /// What was wrong with it.
         said: String,
     },
-    /// The model itself would not answer.
+    /// The model declined to answer.
     Declined {
-        /// Its words.
+        /// Its message.
         said: String,
     },
-    /// The model said nothing.
+    /// The model's answer was empty.
     Silent {
-        /// Whether the room for its answer ran out before it said anything: models that think spend it on that.
+        /// True if it reached the token limit before it wrote anything, as models that think may do.
         was_cut: bool,
     },
 }
 
 impl Fault {
-    /// Whether the same request may pass later.
+    /// Returns true if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unreachable { .. } | Self::TimedOut { .. })
     }

@@ -1,13 +1,13 @@
-//! The meaning of a provider's refusal: an overflow, a limit of rate, a refusal, or a server that is not there.
+//! Classifies a provider's error: an overflow, a rate limit, a refusal, or an unavailable server.
 //!
-//! Providers have no common code for "this request is larger than the model's window". Each words it in its own way, and
-//! changes the words from version to version. So an overflow is recognised by the shape of the sentence: it mentions the
-//! input, the context or tokens, and says that they do not fit, or gives two figures, the larger one for what was sent. The
-//! words are in `refusals.toml`. Known misses, because the answer says nothing: a server that silently cuts the prompt (Ollama
-//! by default), a gateway that answers 400 without a body.
+//! Providers have no common code for "this request is larger than the model's window". Each words it differently and changes
+//! the words from version to version. So an overflow is recognised by the shape of the sentence: it mentions the
+//! input, the context or tokens, and says that they do not fit, or gives two figures with the larger one for what was sent. The
+//! words are in `refusals.toml`. Known misses, because the answer says nothing: a server that silently truncates the prompt
+//! (Ollama by default), a gateway that answers 400 without a body.
 //!
-//! Invariant: a refusal that names a rate, a quota or a throttle is never an overflow, whatever else it says; nor is a
-//! status that is about who asks (401, 402, 403), about a place (404) or about a rate (429).
+//! Invariant: an error that mentions a rate, a quota or a throttle is never an overflow, whatever else it says; nor is a
+//! status about authorisation (401, 402, 403), a missing resource (404) or a rate (429).
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use crate::context::{
     refusal::{Sentence, plain, sentences, wait},
 };
 
-/// The meaning of a refusal.
+/// What an error means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The request is larger than the window: less must be sent.
+    /// The request is larger than the window. Send less.
     Overflow(Figures),
-    /// Too many requests or tokens came in too short a time: the same request may pass after this time.
+    /// Too many requests or tokens in too short a time. The same request may succeed after this time.
     RateLimited(Option<Duration>),
-    /// The server is busy or broken: the same request may pass later.
+    /// The server is busy or broken. The same request may succeed later.
     Unavailable,
     /// The same request would be refused again.
     Refused,
 }
 
-/// Returns the meaning of a refusal, by its status if it has one and by its words: a body, a message, a command's text.
+/// Classifies an error by its status, if it has one, and its text: a body, a message, a command's output.
 pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     let said = plain(said);
     let mut sentences = sentences(&said);
@@ -66,17 +66,17 @@ pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     }
 }
 
-/// Whether a model stopped because its window was full, by the reason that it gave.
+/// Returns true if a stop reason says that the model's window was full.
 pub fn is_full(stop: &str) -> bool {
     stop == "model_context_window_exceeded"
 }
 
-/// Returns the figures in words, whatever they are about.
+/// Returns the figures in a text, whatever they are about.
 pub fn figures(said: &str) -> Figures {
     read(&sentences(&plain(said)))
 }
 
-/// Returns the figures of an overflow, if English sentences say that there was one.
+/// Returns the figures of an overflow, if English sentences report one.
 fn overflow(sentences: &[Sentence]) -> Option<Figures> {
     let sizes: Vec<&Sentence> = sentences.iter().filter(|one| !one.is_elsewhere()).collect();
     let figures = read(sizes.iter().copied());
@@ -86,7 +86,7 @@ fn overflow(sentences: &[Sentence]) -> Option<Figures> {
     is_over.then_some(figures)
 }
 
-/// Returns the figures of an overflow, if words of another language say that there was one: no grammar is read, only stems.
+/// Returns the figures of an overflow, if a text in another language reports one. Only word stems are matched, not grammar.
 fn foreign_overflow(said: &str, sentences: &[Sentence]) -> Option<Figures> {
     let foreign = &PHRASES.foreign;
     let figures = Some(read(sentences)).filter(Figures::is_over);
@@ -96,7 +96,7 @@ fn foreign_overflow(said: &str, sentences: &[Sentence]) -> Option<Figures> {
 }
 
 impl Sentence {
-    /// Returns whether it is about something else than the size of what was sent.
+    /// Returns true if the sentence is about something other than the size of what was sent.
     fn is_elsewhere(&self) -> bool {
         let context = self.find(&PHRASES.context);
         let is_measured =
@@ -111,12 +111,12 @@ impl Sentence {
             || (self.says(&PHRASES.part) && !self.says(&PHRASES.tokens) && context.is_none())
     }
 
-    /// Returns whether it speaks of a size that a model has a limit for.
+    /// Returns true if the sentence mentions a size that a model has a limit for.
     fn is_sized(&self) -> bool {
         [&PHRASES.tokens, &PHRASES.context, &PHRASES.input].iter().any(|list| self.says(list))
     }
 
-    /// Returns whether it says that more was sent than fits.
+    /// Returns true if the sentence says that more was sent than fits.
     fn is_overflow(&self) -> bool {
         let [context, input, tokens, large] =
             [&PHRASES.context, &PHRASES.input, &PHRASES.tokens, &PHRASES.large]
@@ -129,7 +129,7 @@ impl Sentence {
         is_bound && (context || (input && (tokens || is_sized)))
     }
 
-    /// Returns whether it asks for an answer of less than nothing: that much is left of the window.
+    /// Returns true if the sentence reports a negative limit for the answer: the input has used up the window.
     fn has_no_room(&self) -> bool {
         self.says(&PHRASES.output) && self.says(&PHRASES.negative)
     }

@@ -1,11 +1,11 @@
-//! Packing: a message as bytes, and back.
+//! Packing: encodes a message as bytes and decodes it.
 //!
 //! ```text
-//! record    role, blocks, stop, summary, id, time, model, usage;  or a mark, and the places of two that became one
+//! record    role, blocks, stop, summary, id, time, model, usage;  or a mark and the places of two merged messages
 //! block     kind, fields                  a list: its length, its items; a text: its length, its bytes
 //! ```
 //!
-//! Invariant: a message comes out as it was put in.
+//! Invariant: decoding never yields a message other than the one encoded.
 
 use std::num::NonZeroU32;
 
@@ -13,37 +13,37 @@ use crate::model::{
     Block, Image, Message, Role, Source, Stop, Thinking, Timestamp, Usage, put_varint, take_varint,
 };
 
-/// The place of a message in pages.
+/// The place of a message in the pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// The number of its page, from 1.
     pub(super) page: NonZeroU32,
-    /// Where it begins there.
+    /// Its offset in the page.
     pub(super) start: u32,
 }
 
 /// What is at a place.
 pub(super) enum Record {
     Message(Message),
-    /// Two that became one, and whether a turn begins with the second one.
+    /// Two merged messages, and whether a turn begins with the second.
     Joined([Place; 2], bool),
 }
 
-/// One half of a pair: a call, or a result.
+/// One half of a pair: a call or a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Half {
-    /// The number of its block in its message.
+    /// The index of its block in the message.
     pub(super) block: usize,
     /// The id of the call.
     pub(super) id: String,
     /// Whether it is the result.
     pub(super) is_result: bool,
-    /// Whether that says that the tool failed.
+    /// True if it is a result that says that the tool failed.
     pub(super) error: bool,
 }
 
 impl Half {
-    /// Returns the calls and the results among blocks.
+    /// Returns the calls and results among blocks.
     pub(super) fn of(blocks: &[Block]) -> Vec<Self> {
         let half = |(block, found): (usize, &Block)| {
             let (id, is_result, error) = match found {
@@ -58,7 +58,7 @@ impl Half {
 }
 
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
-/// What replaces a role where two messages became one.
+/// Replaces the role for two merged messages.
 const JOINED: usize = ROLES.len();
 const STOPS: [Option<Stop>; 8] = [
     None,
@@ -71,7 +71,7 @@ const STOPS: [Option<Stop>; 8] = [
     Some(Stop::Error),
 ];
 
-/// Writes which of some values it is.
+/// Encodes a value as its index among the possible ones.
 fn put_one<T: PartialEq>(of: &[T], value: &T, out: &mut Vec<u8>) {
     put_number(of.iter().position(|one| one == value).unwrap_or_default(), out);
 }
@@ -85,7 +85,7 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Writes a value that may not be there.
+/// Encodes an optional value.
 fn put_maybe<T>(value: Option<T>, out: &mut Vec<u8>, put: impl FnOnce(T, &mut Vec<u8>)) {
     out.push(u8::from(value.is_some()));
     if let Some(value) = value {
@@ -111,7 +111,7 @@ pub(super) fn put_message(message: &Message, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends the places of two messages that became one; `begins_turn` tells of the second one.
+/// Appends the places of two merged messages. `begins_turn` is that of the second.
 pub(super) fn put_joined(places: [Place; 2], begins_turn: bool, out: &mut Vec<u8>) {
     put_number(JOINED, out);
     for Place { page, start } in places {
@@ -195,7 +195,7 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
     Some(std::str::from_utf8(text).ok()?.to_owned())
 }
 
-/// Takes a value that may not be there; nothing if the bytes are no such value.
+/// Decodes an optional value; None if the bytes are invalid.
 #[expect(clippy::option_option, reason = "a value that is not there is no mistake")]
 fn take_maybe<T>(
     bytes: &mut &[u8],
@@ -204,7 +204,7 @@ fn take_maybe<T>(
     Some(if take_bool(bytes)? { Some(take(bytes)?) } else { None })
 }
 
-/// Takes what is at a place.
+/// Decodes the record at a place.
 pub(super) fn take_record(bytes: &mut &[u8]) -> Option<Record> {
     let role = take_number(bytes)?;
     if role == JOINED {
@@ -219,7 +219,7 @@ fn take_place(bytes: &mut &[u8]) -> Option<Place> {
     Some(Place { page, start: u32::try_from(take_varint(bytes)?).ok()? })
 }
 
-/// Takes what comes after the role of a message.
+/// Decodes a message after its role.
 fn take_message(role: Role, bytes: &mut &[u8]) -> Option<Message> {
     let blocks = take_blocks(bytes)?;
     let stop = take_one(&STOPS, bytes)?;
@@ -235,15 +235,15 @@ fn take_message(role: Role, bytes: &mut &[u8]) -> Option<Message> {
     Some(Message { role, blocks, id, time, model, usage, stop, is_summary })
 }
 
-/// What of a message tells of its calls and results.
+/// The calls and results of a message.
 pub(super) enum Outline {
-    /// How many blocks it has, and those of them that are calls or results.
+    /// The number of its blocks, and those that are calls or results.
     Blocks(usize, Vec<Half>),
-    /// Two that became one.
+    /// Two merged messages.
     Joined([Place; 2]),
 }
 
-/// Takes what is at a place, of which only calls and results are looked at.
+/// Decodes only the calls and results at a place.
 pub(super) fn take_outline(bytes: &mut &[u8]) -> Option<Outline> {
     if take_number(bytes)? == JOINED {
         return Some(Outline::Joined([take_place(bytes)?, take_place(bytes)?]));
@@ -262,7 +262,7 @@ fn pass(bytes: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Passes a block, of which only a call or a result is looked at.
+/// Skips a block unless it is a call or result.
 fn pass_block(block: usize, bytes: &mut &[u8], halves: &mut Vec<Half>) -> Option<()> {
     match take_byte(bytes)? {
         0 => pass(bytes)?,

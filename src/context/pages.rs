@@ -1,9 +1,9 @@
-//! Pages: messages packed one behind the other, so that a million of them take little memory.
+//! Pages: packed messages, one after another, so that millions of them take little memory.
 //!
-//! Once there are many, each page that is full is compressed. A message that a step changed is put in again, behind all others, so that
-//! reading messages in order goes back and forth between pages.
+//! Once there are many, each full page is compressed. A message that a step changed is appended again, so
+//! reading messages in order jumps between pages.
 //!
-//! Invariant: a message comes out as it was put in.
+//! Invariant: a stored message is never altered.
 
 use std::{
     num::NonZeroU32,
@@ -17,17 +17,16 @@ use crate::{
     model::{Message, Role},
 };
 
-/// From how many bytes on a page is full.
+/// The size from which a page is full, in bytes.
 const FULL: usize = 64 << 10;
-/// How many full pages stay as they are: a conversation that any model is sent is read without unpacking.
+/// How many full pages stay uncompressed, so that any conversation a model can be sent is read without decompressing.
 const PLAIN: usize = 256;
-/// How hard pages are compressed: as fast as it goes.
+/// The compression level: the fastest.
 const LEVEL: i32 = 1;
-/// How many pages stay unpacked: reading in order goes back and forth between the pages into which a few steps put what they
-/// changed.
+/// How many pages to cache decompressed. Reading in order jumps between the pages to which a few steps appended their changes.
 const AT_HAND: usize = 8;
 
-/// Messages that are out of the way until they are asked for; clones share them.
+/// Messages that are packed until they are needed. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Pages(Arc<Mutex<Held>>);
 
@@ -36,7 +35,7 @@ struct Held {
     full: Vec<Page>,
     /// The page that is being filled.
     open: Vec<u8>,
-    /// The pages that were read last, the last one first: their numbers, and their bytes.
+    /// The most recently read pages, latest first: number and bytes.
     unpacked: Vec<(usize, Vec<u8>)>,
     packer: Option<zstd::bulk::Compressor<'static>>,
     unpacker: Option<zstd::bulk::Decompressor<'static>>,
@@ -48,12 +47,12 @@ enum Page {
 }
 
 impl Pages {
-    /// Puts a message in.
+    /// Stores a message.
     pub(super) fn put(&self, message: &Message) -> Place {
         self.add(|out| put_message(message, out))
     }
 
-    /// Makes two messages one, which takes no longer if they are long; `begins_turn` tells of the second one.
+    /// Merges two messages, in constant time. `begins_turn` is that of the second.
     pub(super) fn join(&self, places: [Place; 2], begins_turn: bool) -> Place {
         self.add(|out| put_joined(places, begins_turn, out))
     }
@@ -75,7 +74,7 @@ impl Pages {
         whole
     }
 
-    /// Returns the calls and the results of the message at a place, without the rest of it.
+    /// Returns only the calls and results of the message at a place.
     pub(super) fn halves(&self, at: Place) -> Option<Vec<Half>> {
         let mut held = self.held();
         let mut all = Vec::new();
@@ -106,7 +105,7 @@ impl Pages {
         Place { page, start }
     }
 
-    /// Returns whether these are the same pages.
+    /// Returns true if both are the same pages.
     pub(super) fn are(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -116,15 +115,15 @@ impl Pages {
     }
 }
 
-/// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
+/// Merges two messages: the blocks of both, and the later value of fields that exist only once.
 pub(super) fn join(own: &mut Message, message: Message, begins_turn: bool) {
     if own.role == Role::Tool {
         own.role = message.role;
     }
     own.blocks.extend(message.blocks);
-    // A joint message has no one's id.
+    // A merged message keeps an id only if both have it.
     own.id = own.id.take().filter(|id| message.id.as_ref() == Some(id));
-    // A turn is as old as the user's request.
+    // The time of a turn is that of the user's request.
     own.time = if begins_turn { message.time } else { own.time.or(message.time) };
     own.model = message.model.or(own.model.take());
     own.usage = message.usage.or(own.usage);
@@ -137,13 +136,13 @@ impl Held {
         take_record(&mut self.bytes(at)?)
     }
 
-    /// Returns the bytes of a page from a place on.
+    /// Returns the bytes of a page from an offset on.
     fn bytes(&mut self, at: Place) -> Option<&[u8]> {
         let bytes = self.page(usize::try_from(at.page.get() - 1).ok()?)?;
         bytes.get(usize::try_from(at.start).ok()?..)
     }
 
-    /// Puts the open page behind the full ones.
+    /// Appends the open page to the full ones.
     fn close(&mut self) {
         let bytes = std::mem::take(&mut self.open);
         let packed = if self.full.len() < PLAIN { None } else { self.pack(&bytes) };
@@ -153,7 +152,7 @@ impl Held {
         });
     }
 
-    /// Compresses a page, if that can be done.
+    /// Compresses a page; None if that fails.
     fn pack(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.packer.is_none() {
             self.packer = zstd::bulk::Compressor::new(LEVEL).ok();
@@ -161,7 +160,7 @@ impl Held {
         self.packer.as_mut()?.compress(bytes).ok()
     }
 
-    /// Returns the bytes of a page.
+    /// Returns the bytes of a page, decompressed.
     fn page(&mut self, number: usize) -> Option<&[u8]> {
         match self.full.get(number) {
             None => Some(&self.open),

@@ -1,23 +1,23 @@
-//! Pairs: each call is followed by its result, and each result by nobody else's.
+//! Pairs: each call is directly followed by its result, and each result by no other call's.
 //!
 //! ```text
-//! said       call a   call b   "wait"   result b   result x   call a   result a   result a   result a*
+//! session    call a   call b   "wait"   result b   result x   call a   result a   result a   result a*
 //! sent       call a   result a*   call b   result b   "wait"   call a   result a
 //!                     late        moved               x: orphan         the second a: duplicate
 //! ```
 //!
-//! Owners are found in this order, real results before synthetic ones: a result belongs to the first unresolved call with
-//! its id in the message that it follows; else to the nearest unresolved one before it; else to the nearest behind it. A
-//! result without an owner is a duplicate if some call has its id, else an orphan. An agent's words in the place
-//! of a missing result are recognised, so that a late real one takes its place.
+//! Each result is assigned to a call in this order, real results before synthetic ones: the first unresolved call with
+//! its id in the message that it follows; else the nearest unresolved one before it; else the nearest after it. A
+//! result without a call is a duplicate if some call has its id, else an orphan. Text that an agent inserts for a missing result
+//! is recognised, so that a late real result replaces it.
 //!
-//! A call without a result gets a synthetic one; if its message failed or was broken off it goes instead, because nobody
-//! knows whether it was said to its end. Ids that more than one call has are made different, because providers demand it.
+//! A call without a result gets a synthetic one. If its message failed or was aborted, the call is dropped instead, because
+//! it may be incomplete. Ids shared by several calls are made different, because providers require it.
 //!
-//! The repair known from the field counts a result as moved that stood in its place, does not count a duplicate next to
-//! its twin, and drops real results of a message that failed; here the four figures are true and owned results stay.
+//! Other implementations of this repair count a result that was in its place as moved, do not count a duplicate next to
+//! its twin, and drop real results of a message that failed. Here all four figures are correct and results with a call are kept.
 //!
-//! Invariant: to repair a repaired request changes nothing.
+//! Invariant: repairing a repaired request changes nothing.
 
 use std::{
     borrow::Cow,
@@ -29,9 +29,9 @@ use crate::{
     model::{Block, Message, Role},
 };
 
-/// The words in place of a missing result.
+/// The text of a synthetic result.
 const MISSING: &str = "[undertext: the result of this call is missing in the session]";
-/// The words of others in that place.
+/// The texts of other programs for it.
 const THEIRS: [&str; 3] = [
     "missing tool result in session history; inserted synthetic error result",
     "[Tool result missing due to internal error]",
@@ -41,13 +41,13 @@ const THEIRS: [&str; 3] = [
 /// The figures of a repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Synthetic results that were put in.
+    /// Synthetic results that were inserted.
     pub added: u64,
-    /// Results that were left out because their call has another one.
+    /// Results that were dropped because their call has another one.
     pub duplicates: u64,
-    /// Results that were left out because nobody called for them.
+    /// Results that were dropped because they have no call.
     pub orphans: u64,
-    /// Results that stood elsewhere than right behind their call's message.
+    /// Results that were not directly after their call's message.
     pub moved: u64,
 }
 
@@ -56,17 +56,17 @@ struct Call<'a> {
     item: usize,
     block: usize,
     id: &'a str,
-    /// The item with its result.
+    /// The index of the item with its result.
     result: Option<usize>,
 }
 
-/// The fate of each message: found without touching any, so that it also tells the form of a part of the history.
+/// What happens to each message. It is computed without changing any, so that it also predicts the form of a part of the history.
 struct Plan {
-    /// For each item, why it is not sent, if it is a result that is not.
+    /// The results that are not sent, by item, and why.
     dropped: BTreeMap<usize, &'static str>,
-    /// The results that stand elsewhere now.
+    /// The results that are moved.
     moved: BTreeSet<usize>,
-    /// The calls that go.
+    /// The calls that are dropped.
     gone: BTreeSet<(usize, usize)>,
     /// The new ids of calls, by item and block, and of results, by item and 0.
     renamed: BTreeMap<(usize, usize), String>,
@@ -75,13 +75,13 @@ struct Plan {
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// The item of this number.
+    /// The item with this index.
     Item(usize),
-    /// A synthetic result of a call of the item of this number, at this block.
+    /// A synthetic result for a call, given by item and block.
     Missing(usize, usize),
 }
 
-/// Returns the calls of the model's messages and the results, each behind the number of its item; of a result also the
+/// Returns the calls of the model's messages and the results, each with the index of its item; for a result also the
 /// message of the model that it follows.
 fn halves(items: &[Item]) -> Vec<(usize, Half, Option<usize>)> {
     let mut found = Vec::new();
@@ -99,24 +99,24 @@ fn halves(items: &[Item]) -> Vec<(usize, Half, Option<usize>)> {
     found
 }
 
-/// Returns whether a block is a result that some program put in place of a missing one.
+/// Returns true if a block is a result that some program inserted for a missing one.
 fn is_synthetic(block: &Block) -> bool {
     let Block::Result { error: true, .. } = block else { return false };
     let text = block.answer_text();
     text == MISSING || THEIRS.iter().any(|theirs| text.contains(theirs))
 }
 
-/// Hands over the messages that a repair would send, in order; each result is a message of its own.
+/// Calls `each` with the messages that a repair would send, in order. Each result is a message of its own.
 pub(super) fn each_slot(items: &[Item], each: impl FnMut(Slot)) {
     Plan::of(items, each);
 }
 
 impl Plan {
-    /// Plans the repair of messages, each of whose results is a message of its own, and hands over those to send, in order.
+    /// Plans the repair of messages in which each result is a message of its own, and calls `each` with those to send, in order.
     fn of(items: &[Item], each: impl FnMut(Slot)) -> Self {
         let halves = halves(items);
         let mut calls: Vec<Call<'_>> = Vec::new();
-        // The calls with an id, in order.
+        // The calls of each id, in order.
         let mut by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut results: Vec<(usize, &str, Option<usize>, bool)> = Vec::new();
         for (at, Half { block, id, is_result, error }, follows) in &halves {
@@ -170,7 +170,7 @@ impl Plan {
         plan
     }
 
-    /// Puts messages in order, each result behind its call's message.
+    /// Puts messages in order, each result after its call's message.
     fn lay(
         &mut self,
         items: &[Item],
@@ -179,7 +179,7 @@ impl Plan {
         mut each: impl FnMut(Slot),
     ) {
         let mut calls = calls;
-        // Of each result that is sent, its call's message, and the number of the call in it.
+        // For each result that is sent: its call's message, and the index of the call in it.
         let mut order: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             if owned[at] || self.dropped.contains_key(&at) {
@@ -208,7 +208,7 @@ impl Plan {
                 }
             }
         }
-        // A result is in its place if between it and its message are only results: of other calls, which go to
+        // A result is in its place if there are only results between it and its message: of other calls, which move to
         // theirs, or of earlier calls of the same message.
         let (mut last, mut next) = (None, 0);
         for at in 0..items.len() {
@@ -227,9 +227,9 @@ impl Plan {
         }
     }
 
-    /// Makes ids different that several calls have.
+    /// Makes ids shared by several calls different.
     fn rename(&mut self, calls: &[Call<'_>], owners: &Owners<'_>) {
-        // Long ids are cut short, and may become the same.
+        // Long ids are truncated, which may make them equal again.
         let mut made = BTreeSet::new();
         for (id, twins) in owners.all.iter().filter(|(_, twins)| twins.len() > 1) {
             let mut n = 1;
@@ -274,7 +274,7 @@ impl Plan {
         missing
     }
 
-    /// Gives calls and results their new ids, and takes calls out.
+    /// Sets the new ids of calls and results, and removes dropped calls.
     fn mend(&self, items: &mut [Item]) {
         let mut renamed: BTreeMap<usize, Vec<(usize, &String)>> = BTreeMap::new();
         for ((at, block), name) in &self.renamed {
@@ -327,7 +327,7 @@ fn order(
     sent.collect()
 }
 
-/// Returns the n-th form of an id, which is no longer than providers allow if the id is not.
+/// Returns the n-th variant of an id, which is no longer than providers allow unless the id itself is.
 fn numbered(id: &str, n: usize) -> String {
     const LONGEST: usize = 40;
     let end = format!("_{n}");
@@ -339,10 +339,10 @@ fn numbered(id: &str, n: usize) -> String {
 const DUPLICATE: &str = "its call has another result";
 const ORPHAN: &str = "its call is not in the context";
 
-/// The calls that still want a result.
+/// The calls that still need a result.
 struct Owners<'a> {
     all: BTreeMap<&'a str, Vec<usize>>,
-    /// By id, the items of unresolved calls in order, each with the call's number.
+    /// By id, the items of unresolved calls in order, each with the call's index.
     open: BTreeMap<&'a str, BTreeSet<(usize, usize)>>,
 }
 
@@ -361,7 +361,7 @@ impl<'a> Owners<'a> {
         open.range((item, 0)..(item + 1, 0)).next().map(|(_, call)| *call)
     }
 
-    /// Returns the nearest unresolved call with this id before a place, else the nearest behind it.
+    /// Returns the nearest unresolved call with this id before a place, else the nearest after it.
     fn nearest(&self, id: &str, at: usize) -> Option<usize> {
         let open = self.open.get(id)?;
         let (item, _) =
@@ -376,7 +376,7 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// Repairs messages, each of whose results is a message of its own.
+/// Repairs messages in which each result is a message of its own.
 pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
     if !items.iter().any(|item| item.has_calls() || item.has_results()) {
         return (items, Repaired::default());
@@ -384,7 +384,7 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
     let mut slots = Vec::with_capacity(items.len());
     let plan = Plan::of(&items, |slot| slots.push(slot));
     let mut repaired = Repaired { moved: plan.moved.len() as u64, ..Repaired::default() };
-    // A message can have as many calls as entries: only the first of its equal changes names all of them.
+    // A message can have as many calls as entries, so only the first of several equal changes names all entries.
     let mut last = None;
     let mut note = |act, at: usize, why: &'static str| {
         let item: &Item = &items[at];

@@ -1,10 +1,10 @@
-//! The words of refusals, read once from `refusals.toml`: English phrases, and stems of other languages.
+//! The words of refusals, loaded once from `refusals.toml`: English phrases, and word stems of other languages.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The lists of the file, which says what each is for.
+/// The lists in the file, which says what each is for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Phrases {
@@ -38,7 +38,7 @@ pub(super) struct Phrases {
     pub(super) model: Model,
 }
 
-/// Stems of other languages than English.
+/// Word stems of other languages.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Foreign {
@@ -50,7 +50,7 @@ pub(super) struct Foreign {
     pub(super) spent: Stems,
 }
 
-/// The words of a model that will not summarise.
+/// The words of a model that declines to summarise.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
@@ -66,7 +66,7 @@ fn read(text: &str) -> Result<Phrases, toml::de::Error> {
     toml::from_str(text)
 }
 
-/// Phrases, each with a space before it, and one after it unless its last word is open.
+/// Phrases, each with a space before it, and one after it unless its last word is open-ended.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "Vec<String>")]
 pub(super) struct List(Vec<String>);
@@ -82,12 +82,12 @@ impl From<Vec<String>> for List {
 }
 
 impl List {
-    /// Returns where the first of these phrases begins.
+    /// Returns the offset of the first of these phrases.
     pub(super) fn find(&self, text: &str) -> Option<usize> {
         self.0.iter().filter_map(|phrase| text.find(phrase)).min()
     }
 
-    /// Returns where the last of these phrases begins.
+    /// Returns the offset of the last of these phrases.
     pub(super) fn find_last(&self, text: &str) -> Option<usize> {
         self.0.iter().filter_map(|phrase| text.rfind(phrase)).max()
     }
@@ -105,7 +105,7 @@ impl List {
     }
 }
 
-/// Parts of words, anywhere in what is said.
+/// Parts of words, matched anywhere in a text.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Stems(Vec<String>);
 

@@ -1,26 +1,26 @@
-//! When to compact, and which messages: triggers and plans, as functions of figures and messages.
+//! When to compact and which messages: triggers and plans, as functions of figures and messages.
 //!
 //! ```text
-//!  system | summary    | ............................... | tail
-//!  stays  | carried on | summarised                      | kept
+//!  system | summary | ............................... | tail
+//!  stays  | carried | summarised                      | kept
 //! ```
 //!
-//! Invariant: a plan never parts messages that belong together: a call and its results, one answer in several records.
-//! Invariant: an answer at the end with calls that wait for their results is kept.
-//! Invariant: the messages that are kept are the newest ones, in one piece, the second time too.
-//! Invariant: every message is in one place: it stays, is kept, is summarised or is carried on.
+//! Invariant: no plan separates messages that belong together: a call and its results, one answer in several records.
+//! Invariant: no plan summarises an answer at the end whose calls wait for their results.
+//! Invariant: there is no gap in the kept messages; they are the newest ones, in a second compaction too.
+//! Invariant: no message is in two lists or in none: it stays, is kept, is summarised or is carried.
 
 use std::{collections::BTreeMap, fmt, ops::Range, str::FromStr};
 
 use crate::model::{Block, Message, Role};
 
-/// The part of the messages that is kept where the caller asks for no other, in per cent.
+/// How much is kept by default, as a percentage of the messages.
 pub const KEEP: Keep = Keep::Share(20);
 
-/// The part that is kept where no summary could be written.
+/// How much is kept if no summary could be written.
 pub const KEEP_FALLBACK: Keep = Keep::Share(30);
 
-/// The largest reserve for an answer.
+/// The maximum reserve for an answer, in tokens.
 const RESERVE: u64 = 16_384;
 
 /// A message of the context, as a plan sees it.
@@ -28,63 +28,63 @@ const RESERVE: u64 = 16_384;
 pub struct Piece<'a> {
     /// The message.
     pub message: &'a Message,
-    /// How many tokens it has.
+    /// Its number of tokens.
     pub tokens: u64,
-    /// Whether a compaction before this one kept it.
+    /// True if an earlier compaction kept it.
     pub is_kept: bool,
-    /// Whether the person said it, and not a program in the person's place.
+    /// True if the user wrote it, rather than a program in the user's place.
     pub is_request: bool,
 }
 
-/// How much is kept at the end.
+/// How much to keep at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// This many per cent of the messages, rounded up.
+    /// This percentage of the messages, rounded up.
     Share(u64),
     /// This many messages.
     Last(usize),
 }
 
-/// The wish that a plan is made by.
+/// What a caller wants from a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// How much is kept.
+    /// How much to keep.
     pub keep: Keep,
-    /// How many tokens the kept messages may have: a share gives way to it, a number of messages does not.
+    /// The maximum number of tokens in the kept messages. It overrides a share, but not a number of messages.
     pub room: u64,
-    /// Whether to compact though nothing came since the last time: the provider said that it does not fit.
+    /// True to compact even if nothing is new since the last time, because the provider said that the request does not fit.
     pub again: bool,
 }
 
-/// A plan: places in the context.
+/// A plan: indexes of messages in the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The messages that a summary is to replace.
+    /// The messages that the summary replaces.
     pub summarised: Vec<usize>,
-    /// The messages that stay as they are, behind the summary.
+    /// The messages that stay unchanged after the summary.
     pub kept: Vec<usize>,
-    /// Summaries that the new one carries on.
+    /// Earlier summaries that the new one includes.
     pub carried: Vec<usize>,
-    /// The session's own system prompt, which compaction leaves alone.
+    /// The session's own system prompt, which is never compacted.
     pub system: Vec<usize>,
 }
 
 /// Why there is nothing to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Nothing {
-    /// There is no message, or only the system prompt.
+    /// There are no messages, or only the system prompt.
     #[error("nothing to compact: the context has no messages")]
     Empty,
-    /// Nothing was said since the last compaction.
+    /// There are no messages since the last compaction.
     #[error("nothing to compact: there have been no new messages since the last compaction")]
     NothingNew,
-    /// All messages are kept.
+    /// All messages would be kept.
     #[error("nothing to compact: {}", all_kept(*.0))]
     AllKept(usize),
-    /// The messages to summarise are so short that nothing is gained.
+    /// The messages to summarise are too short to gain anything.
     #[error("nothing to compact: a summary would not be shorter than what it replaces")]
     NoGain,
-    /// The context is small, and only one that is large was to be compacted.
+    /// The context is small, and compaction was requested only for a large one.
     #[error("compaction is not due yet")]
     NotDue,
 }
@@ -96,43 +96,43 @@ fn all_kept(n: usize) -> String {
     }
 }
 
-/// When a context is to be compacted.
+/// When to compact a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// The window.
+    /// The window in tokens.
     pub window: u64,
-    /// At how many per cent of it.
+    /// The percentage of the window that triggers it.
     pub percent: u64,
-    /// The reserve for an answer; never more than a quarter of the window counts.
+    /// The reserve for an answer in tokens. At most a quarter of the window counts.
     pub reserve: u64,
 }
 
-/// How near a context is to its compaction.
+/// How close a context is to its compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearness {
-    /// How many tokens it has.
+    /// Its number of tokens.
     pub tokens: u64,
-    /// The window.
+    /// The window in tokens.
     pub window: u64,
-    /// At how many it is compacted.
+    /// The number of tokens that triggers it.
     pub at: u64,
-    /// How many are left until then.
+    /// How many tokens are left until then.
     pub left: u64,
-    /// Whether it is to be compacted.
+    /// True if compaction is due.
     pub is_due: bool,
 }
 
 impl Trigger {
-    /// Returns the default for a window: at 80 per cent, or where the reserve begins.
+    /// Returns the default for a window: 80 percent of it, or less if the reserve begins earlier.
     pub fn of(window: u64) -> Self {
         Self { window, percent: 80, reserve: RESERVE }
     }
 
-    /// Returns how near a context of this many tokens is.
+    /// Returns how close a context with this many tokens is.
     pub fn near(&self, tokens: u64) -> Nearness {
         let share = u128::from(self.window) * u128::from(self.percent) / 100;
         let share = u64::try_from(share).unwrap_or(u64::MAX);
-        // A small window with a large reserve would be compacted for ever.
+        // A small window with a large reserve would be compacted again and again.
         let reserved = self.window - self.reserve.min(self.window / 4);
         let at = share.min(reserved);
         let is_due = tokens >= at;
@@ -181,9 +181,9 @@ impl FromStr for Keep {
     }
 }
 
-/// Returns the places at which messages can be parted, the beginning and the end among them.
+/// Returns the joints: the places at which messages can be separated, including the beginning and the end.
 pub fn joints(messages: &[&Message]) -> Vec<usize> {
-    // `held[i]` is how many calls that begin at i or before have results behind it; kept as differences.
+    // `held[i]` is the number of calls at or before i that have results after it, stored as differences.
     let mut change = vec![0_i64; messages.len() + 1];
     let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, message) in messages.iter().enumerate() {
@@ -221,7 +221,7 @@ fn add(change: &mut [i64], at: usize, by: i64) {
     }
 }
 
-/// Whether two neighbours are parts of one answer, or a result follows its call though their ids do not say so.
+/// Returns true if two neighbours are parts of one answer, or a result follows its call although their ids do not match.
 fn belong(before: &Message, after: &Message) -> bool {
     let calls_only = || {
         !after.blocks.is_empty()
@@ -237,7 +237,7 @@ fn belong(before: &Message, after: &Message) -> bool {
     }
 }
 
-/// Whether messages have a call that nothing answers.
+/// Returns true if messages contain an unanswered call.
 fn is_open(messages: &[&Message]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for block in messages.iter().flat_map(|message| &message.blocks) {
@@ -254,7 +254,7 @@ fn is_open(messages: &[&Message]) -> bool {
     !open.is_empty()
 }
 
-/// Returns the messages to summarise and to keep.
+/// Returns which messages to summarise and which to keep.
 pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     let mut plan = Plan::default();
     let is_said = |piece: &Piece<'_>| piece.message.role != Role::System;
@@ -262,7 +262,7 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
         pieces.iter().take_while(|piece| !is_said(piece) && !piece.message.is_summary).count();
     plan.system = (0..n_system).collect();
 
-    // From here on places are among those that can be summarised.
+    // From here on, places are indexes into the messages that can be summarised.
     let mut places = Vec::new();
     for (at, piece) in pieces.iter().enumerate().skip(n_system) {
         if piece.message.is_summary { plan.carried.push(at) } else { places.push(at) }
@@ -284,30 +284,30 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
         pieces.get(unit.clone()).unwrap_or_default().iter().map(|piece| piece.tokens).sum::<u64>()
     };
 
-    // The tail: as many units as hold the messages to keep, rather one more than a torn one.
+    // The tail: enough units to contain the messages to keep; rather one unit too many than a split one.
     let least = wish.keep.count(n);
     let mut cut = units.iter().rposition(|unit| n - unit.start >= least).unwrap_or(0);
     if least == 0 {
         cut = units.len();
     }
-    // What a program puts in the system's place behind a conversation does not stand alone.
+    // Text that a program puts in the system's place after a conversation is not kept on its own.
     let is_of_someone = |unit: &Range<usize>| {
         pieces.get(unit.clone()).unwrap_or_default().iter().any(|piece| is_said(piece))
     };
     let last = units.iter().rposition(is_of_someone).unwrap_or(units.len() - 1);
-    // A result of a call that a summary represents would be one of no call.
+    // A result whose call is summarised would have no call.
     let waits = units.get(last).and_then(|unit| messages.get(unit.clone())).is_some_and(is_open);
     if least > 0 || waits {
         cut = cut.min(last);
     }
-    // If that leaves nothing to summarise because the first unit is large, rather one less.
+    // If that leaves nothing to summarise because the first unit is large, keep one unit less.
     if cut == 0 && least < n && last > 0 {
         cut = 1;
     }
     let tail = units.get(cut..).unwrap_or_default();
     let mut kept_tokens: u64 = tail.iter().map(tokens).sum();
     if let Keep::Share(_) = wish.keep {
-        // The last unit that somebody said stays however large it is: it holds the request that is being answered.
+        // The last unit that somebody wrote is kept however large it is: it contains the request that is being answered.
         while kept_tokens > wish.room && cut < last {
             kept_tokens -= units.get(cut).map_or(0, tokens);
             cut += 1;

@@ -1,4 +1,4 @@
-//! Preparing: all the steps, one after the other.
+//! Prepares a request: runs all steps, one after another.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -19,30 +19,30 @@ use crate::{
     model::{EntryNumber, Message, Role},
 };
 
-/// The demands on a request.
+/// The requirements for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The interface, and what may be sent to it.
+    /// The provider's API, and what may be sent to it.
     pub hygiene: Hygiene,
-    /// How much of the history.
+    /// The limits of the history.
     pub limits: Limits,
     /// How tokens are counted.
     pub counting: Counting,
-    /// How many tokens these counts stand for.
+    /// How counts are converted to the model's tokens.
     pub measure: Measure,
-    /// If the agent takes results only where they stand, its words in place of a missing one, and of one that had not come
+    /// Set if the agent accepts results only where they are: its text for a missing result, and for one that is missing
     /// at the end.
     pub in_place: Option<[&'static str; 2]>,
 }
 
-/// A request, and the changes that made it one.
+/// A request, and the changes that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// The messages, in order, each with its tokens.
+    /// The messages, in order, each with its number of tokens.
     pub items: Vec<Item>,
     /// The changes, in order.
     pub changes: Vec<Change>,
-    /// The result of the limit.
+    /// The result of limiting the history.
     pub limited: Limited,
     /// The result of pair repair.
     pub repaired: Repaired,
@@ -56,7 +56,7 @@ impl Plan {
 }
 
 impl Prepared {
-    /// Returns how many tokens the request takes: none if there is no message, because then there is no request.
+    /// Returns the number of tokens in the request; 0 without messages, because then there is no request.
     pub fn tokens(&self) -> u64 {
         if self.items.is_empty() {
             return 0;
@@ -65,14 +65,14 @@ impl Prepared {
     }
 }
 
-/// Makes a request of messages.
+/// Prepares a request from messages.
 pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
     let Plan { hygiene, counting, in_place, .. } = *plan;
     let is_agents = hygiene.shape == Shape::Agent;
     let mut changes = Vec::new();
     let (items, left) = match in_place {
         Some(_) if is_agents => in_place::keep(items, &mut changes),
-        // A provider gets every real result: pair repair moves those that the agent leaves out.
+        // A provider gets every real result: pair repair moves those that the agent drops.
         Some(_) => (in_place::joined(items, &mut changes), Repaired::default()),
         None => (items, Repaired::default()),
     };
@@ -105,7 +105,7 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     Prepared { items, changes, limited, repaired }
 }
 
-/// Puts results that stand together in the order in which they were said, which a repair makes that of their calls.
+/// Puts adjacent results back into the order of the session; pair repair sorts them like their calls.
 fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
     let is_result = |item: &Item| item.role() == Role::Tool;
     for run in items.chunk_by_mut(|one, other| is_result(one) && is_result(other)) {
@@ -113,7 +113,7 @@ fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
     }
 }
 
-/// Counts the items that are not counted yet.
+/// Counts the items that are not yet counted.
 pub fn count(items: &mut [Item], counting: Counting) {
     /// How many messages are in memory at a time.
     const BATCH: usize = 4096;

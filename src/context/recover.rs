@@ -1,15 +1,15 @@
-//! Recovery: the steps after a provider says that a request does not fit.
+//! Recovery: what to do after a provider says that a request does not fit.
 //!
 //! ```text
 //!   overflow --> compact, at most three times --> truncate, once, if it can help --> an error that says what to do
 //!                      each step is followed by the request again
 //! ```
 //!
-//! What a step could not do, another one may make possible: when results were cut, or the provider has named a smaller window,
+//! One step may enable another: after results were truncated, or after the provider reported a smaller window,
 //! compaction is tried again, and a smaller window allows one more truncation.
 //!
-//! Invariant: a window that is too small is refused before any request is made.
-//! Invariant: there are at most `compactions + 3` requests, whatever the provider says.
+//! Invariant: no request is made for a window that is too small.
+//! Invariant: there are never more than `compactions + 3` requests, whatever the provider says.
 
 use crate::context::{
     event::{Event, Step},
@@ -19,10 +19,10 @@ use crate::context::{
     window::{Source, tokens, too_small},
 };
 
-/// How many compactions one recovery may take.
+/// The maximum number of compactions in one recovery.
 pub const MAX_COMPACTIONS: u32 = 3;
 
-/// How far a recovery has come.
+/// The progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
     keep: Keep,
@@ -30,32 +30,32 @@ pub struct Ladder {
     n_compactions: u32,
     is_exhausted: bool,
     n_truncations: u32,
-    /// How many truncations there may be.
+    /// The maximum number of truncations.
     truncations: u32,
 }
 
-/// A finding.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The request does not fit.
     Overflow {
-        /// Whether a compaction took place while it was made: that counts as one.
+        /// True if a compaction ran as part of the request. It counts as one.
         compacted: bool,
-        /// Whether the provider named a smaller window than was known before.
+        /// True if the provider reported a smaller window than was known.
         is_smaller: bool,
-        /// Whether there are results that truncation would cut.
+        /// True if there are results that truncation would cut.
         can_truncate: bool,
     },
     /// A compaction made the context smaller.
     Compacted,
     /// A compaction had nothing to do, or failed.
     NotCompacted {
-        /// Whether there are results that truncation would cut.
+        /// True if there are results that truncation would cut.
         can_truncate: bool,
     },
-    /// Results were cut.
+    /// Results were truncated.
     Truncated,
-    /// There was nothing to cut.
+    /// There was nothing to truncate.
     NotTruncated,
 }
 
@@ -64,16 +64,16 @@ pub enum Finding {
 pub enum Rung {
     /// Compact, and keep this much.
     Compact(Keep),
-    /// Cut large results.
+    /// Truncate large results.
     Truncate,
-    /// Make the request again.
+    /// Repeat the request.
     Retry,
-    /// Say why.
+    /// Give up with an error.
     GiveUp,
 }
 
 impl Ladder {
-    /// Returns the foot of a ladder whose first compaction is to keep this much.
+    /// Starts a recovery whose first compaction keeps this much.
     pub fn new(keep: Keep) -> Self {
         Self {
             keep,
@@ -85,12 +85,12 @@ impl Ladder {
         }
     }
 
-    /// Whether results were cut.
+    /// Returns true if results were truncated.
     pub fn is_truncated(&self) -> bool {
         self.n_truncations > 0
     }
 
-    /// Returns the ladder after a finding, and the next step.
+    /// Returns the progress after an outcome, and the next step.
     #[must_use]
     pub fn step(mut self, finding: Finding) -> (Self, Rung) {
         if let Finding::Overflow { is_smaller: true, .. } = finding {
@@ -114,7 +114,7 @@ impl Ladder {
                 Rung::Retry
             }
             Finding::NotCompacted { can_truncate } => {
-                // A context that could not be compacted now cannot be compacted later either, unless all of it was to be kept.
+                // A context that cannot be compacted now cannot be compacted later either, unless all of it was to be kept.
                 self.is_exhausted = self.keep == KEEP;
                 self.next(can_truncate)
             }
@@ -135,7 +135,7 @@ impl Ladder {
         Rung::GiveUp
     }
 
-    /// How much the compaction keeps that is next: as much as is wished, then less, as the same again would change nothing.
+    /// Returns how much the next compaction keeps: first as requested, then less, because repeating it would change nothing.
     fn keep(self) -> Keep {
         match (self.n_tried, self.keep) {
             (0 | 1, keep) | (_, keep @ (Keep::Share(0) | Keep::Last(0))) => keep,
@@ -146,12 +146,12 @@ impl Ladder {
     }
 }
 
-/// The session that is recovered, as its owner lets it be handled.
+/// The session under recovery, as its owner exposes it.
 pub trait Patient {
     /// The answer to a request.
     type Answer;
 
-    /// The errors in addition to the model's.
+    /// Errors other than the model's.
     type Error: From<ModelError> + From<Unrecovered>;
 
     /// Makes the request.
@@ -160,20 +160,20 @@ pub trait Patient {
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Self::Answer, Attempt<Self::Error>>;
 
-    /// Compacts, and says whether the context is smaller now. To have nothing to compact, or no summary shorter than
-    /// the messages that it replaces, is not an error here: results may still be cut.
+    /// Compacts, and returns true if the context is smaller now. If there is nothing to compact, or no summary is shorter than
+    /// the messages that it replaces, that is not an error here: results may still be truncated.
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error>;
 
-    /// Whether there are results that truncation would cut.
+    /// Returns true if there are results that truncation would cut.
     fn can_truncate(&self) -> Result<bool, Self::Error>;
 
-    /// Cuts large results, and says whether there were any.
+    /// Truncates large results, and returns true if there were any.
     fn truncate(&mut self) -> Result<bool, Self::Error>;
 
-    /// Returns the window, as far as it is known by now.
+    /// Returns the window in tokens, as currently known.
     fn window(&self) -> u64;
 
-    /// Returns the largest entries of the context, the largest first.
+    /// Returns the largest entries of the context, largest first.
     fn largest(&self) -> Vec<Large>;
 }
 
@@ -184,56 +184,56 @@ pub enum Attempt<E> {
     Model {
         /// Its error.
         error: ModelError,
-        /// Whether a compaction took place before it was asked.
+        /// True if a compaction ran before it was asked.
         compacted: bool,
     },
     /// Something else failed.
     Other(E),
 }
 
-/// The room of a session.
+/// The limits of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// The session.
     pub session: String,
-    /// Its window.
+    /// Its window in tokens.
     pub window: u64,
-    /// By whose word it is.
+    /// Where the size of the window comes from.
     pub by: Source,
-    /// The smallest window that is worked with.
+    /// The smallest supported window.
     pub least: u64,
-    /// How much the first compaction is to keep.
+    /// How much the first compaction keeps.
     pub keep: Keep,
 }
 
-/// An entry that takes much room.
+/// A large entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Large {
-    /// Its name, as a command takes it.
+    /// Its id, as commands accept it.
     pub entry: String,
     /// Its role or tool.
     pub what: String,
-    /// How many tokens it has.
+    /// Its number of tokens.
     pub tokens: u64,
 }
 
-/// A session that could not be brought under its window.
+/// A session that could not be made to fit its window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unrecovered {
-    /// The window is too small to begin with.
+    /// The window is too small to start with.
     #[error("{}", too_small(*.window, *.by, *.least))]
     Blocked {
         /// The session.
         session: String,
         /// The window.
         window: u64,
-        /// By whose word.
+        /// Where the size of the window comes from.
         by: Source,
-        /// The least.
+        /// The minimum.
         least: u64,
     },
-    /// All was tried.
+    /// Everything was tried.
     #[error(
         "session {session} does not fit in {}{}{}{}{}", tokens(*.window), figure(*.used),
         tried(*.compactions, *.truncated), list(.largest), words(.said)
@@ -243,20 +243,20 @@ pub enum Unrecovered {
         session: String,
         /// The window.
         window: u64,
-        /// How many tokens the last request had, if the provider said so.
+        /// The size of the last request in tokens, if the provider reported it.
         used: Option<u64>,
-        /// How many compactions there were.
+        /// The number of compactions.
         compactions: u32,
-        /// Whether results were cut.
+        /// True if results were truncated.
         truncated: bool,
         /// The largest entries.
         largest: Vec<Large>,
-        /// The provider's last words, if it was asked.
+        /// The provider's last error message, if it was asked.
         said: String,
     },
 }
 
-/// How many of the largest entries an error names.
+/// How many of the largest entries an error lists.
 const NAMED: usize = 3;
 
 fn figure(used: Option<u64>) -> String {
@@ -285,7 +285,7 @@ fn list(largest: &[Large]) -> String {
     if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
 }
 
-/// Makes a request, and as often as the ladder allows makes it fit.
+/// Makes a request, and makes it fit if necessary, as often as allowed.
 pub fn recover<P: Patient>(
     room: &Room,
     patient: &mut P,
@@ -309,7 +309,7 @@ pub fn recover<P: Patient>(
     answer
 }
 
-/// Climbs the ladder, which begins with the first overflow.
+/// Runs the steps of a recovery, starting with the first overflow.
 fn climb<P: Patient>(
     room: &Room,
     patient: &mut P,

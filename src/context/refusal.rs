@@ -1,12 +1,12 @@
-//! The words of a refusal: plain, cut into sentences, whatever they were wrapped in.
+//! The text of a refusal, normalised and split into sentences, whatever it was wrapped in.
 //!
-//! Invariant: an address is no part of the words: a link to a page on billing says nothing about the refusal.
+//! Invariant: an address is never part of the text: a link to a page on billing says nothing about the refusal.
 
 use std::time::Duration;
 
 use crate::context::phrases::{List, PHRASES};
 
-/// Returns words in lower case, without addresses, with what JSON escapes and with the parts of `CamelCase` apart.
+/// Returns a text in lowercase, without addresses, with JSON escapes decoded and the parts of `CamelCase` separated.
 pub(super) fn plain(said: &str) -> String {
     let said = without_addresses(&unescaped(said));
     let mut out = String::with_capacity(said.len());
@@ -54,8 +54,8 @@ fn without_addresses(said: &str) -> String {
     out + rest
 }
 
-/// Cuts plain words into sentences; the fields of an object are sentences too, and so are the names of those
-/// with words.
+/// Splits a normalised text into sentences. The fields of an object are sentences too, and so are the names of text
+/// fields.
 pub(super) fn sentences(plain: &str) -> Vec<Sentence> {
     const ENDS: [&str; 12] = [
         "\"message\":",
@@ -80,13 +80,13 @@ pub(super) fn sentences(plain: &str) -> Vec<Sentence> {
     parts.filter(|sentence| !matches!(sentence.text.trim(), "" | "#")).collect()
 }
 
-/// What may separate the digits of a number.
+/// Possible thousands separators.
 const SEPARATORS: [char; 6] = [',', '.', '_', '\'', '\u{a0}', '\u{202f}'];
 
-/// A sentence: its words with a space before and after each, where `#` is a number and `time` is any unit of time.
+/// A sentence: its words with a space before and after each. `#` replaces numbers and `time` any unit of time.
 pub(super) struct Sentence {
     text: String,
-    /// The whole numbers; a fraction has none.
+    /// The whole numbers; None for a fraction.
     numbers: Vec<Option<u64>>,
 }
 
@@ -112,7 +112,7 @@ impl Sentence {
                     text += "time ";
                 }
             } else if is_unit(word) && (word.len() > 1 || text.ends_with("# ")) {
-                // One letter is a unit after a number only.
+                // A single letter is a unit only after a number.
                 text += "time ";
             } else if first.is_ascii_alphanumeric() || ",:()[]<>+-=/$€£¥".contains(first) {
                 text += word;
@@ -122,17 +122,17 @@ impl Sentence {
         Self { text, numbers }
     }
 
-    /// Returns whether it has one of these phrases.
+    /// Returns true if it contains one of these phrases.
     pub(super) fn says(&self, list: &List) -> bool {
         list.is_in(&self.text)
     }
 
-    /// Returns where the first of these phrases begins.
+    /// Returns the offset of the first of these phrases.
     pub(super) fn find(&self, list: &List) -> Option<usize> {
         list.find(&self.text)
     }
 
-    /// Returns its numbers, each between the words before it and those after it.
+    /// Returns its numbers, each between the text before it and the text after it.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, u64, &str)> {
         let after = self.text.split('#').skip(1);
         let around = self.text.split('#').zip(after).zip(&self.numbers);
@@ -140,7 +140,7 @@ impl Sentence {
     }
 }
 
-/// Returns where the letters and digits end with which a text begins.
+/// Returns the length of the word with which a text begins.
 fn word_end(text: &str) -> usize {
     let joins = |at: usize, c: char| {
         let (before, after) = text.split_at(at);
@@ -155,20 +155,20 @@ fn word_end(text: &str) -> usize {
         .map_or(text.len(), |(at, _)| at)
 }
 
-/// Reads a whole number, with or without thousands separators.
+/// Parses a whole number, with or without thousands separators.
 fn number(digits: &str) -> Option<u64> {
     let mut groups = digits.split(SEPARATORS);
     let first = groups.next()?.to_owned();
     groups.try_fold(first, |all, group| (group.len() == 3).then(|| all + group))?.parse().ok()
 }
 
-/// Whether a word is a unit of time.
+/// Returns true if a word is a unit of time.
 fn is_unit(word: &str) -> bool {
     let is = |word: &str| PHRASES.units.iter().any(|unit| unit == word);
     is(word) || word.strip_suffix('s').is_some_and(is)
 }
 
-/// Returns how long plain words ask to be left alone: `try again in 1m2.5s`, `retry after 20 seconds`, `"retrydelay": "34s"`.
+/// Returns the wait that a normalised text asks for: `try again in 1m2.5s`, `retry after 20 seconds`, `"retrydelay": "34s"`.
 pub(super) fn wait(plain: &str) -> Option<Duration> {
     const BEFORE: [&str; 8] = [
         "again in ",
@@ -186,7 +186,7 @@ pub(super) fn wait(plain: &str) -> Option<Duration> {
     })
 }
 
-/// Reads a duration; a number without a unit is of seconds.
+/// Parses a duration. A number without a unit is in seconds.
 fn duration(said: &str) -> Option<Duration> {
     let mut sum = None;
     let mut rest = said;

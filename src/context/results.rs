@@ -1,9 +1,9 @@
-//! Results in one request: each cut to a limit, and all of them fitted into their share.
+//! Truncates results for one request: each to a limit, and all of them to a share of the window.
 //!
-//! Nothing is persisted, and the named entry holds every cut part. A result that an earlier request held is left in
-//! the form of that request wherever the others give enough room, because a provider's cache ends at the first change.
+//! Nothing is persisted; the named entry still contains every part. A result that an earlier request contained keeps
+//! the form it had there if the others free enough room, because a provider's cache ends at the first change.
 //!
-//! Invariant: no result is left out whole, none is empty, and no other message is touched.
+//! Invariant: no result disappears or becomes empty, and no other message is changed.
 
 use super::{
     Act, Change, Item, Step,
@@ -11,26 +11,26 @@ use super::{
 };
 use crate::model::{Block, EntryNumber, Message, Role};
 
-/// How results are cut for one request.
+/// How to truncate results for one request.
 pub struct Cutting<'a> {
-    /// How many characters one may have.
+    /// The limit of each result.
     pub limit: Limit,
-    /// How many characters all of them may have.
+    /// How many characters all results may have together.
     pub share: usize,
     /// The session's id.
     pub session: &'a str,
-    /// Tells the beginning of an entry's id.
+    /// Returns a prefix of an entry's id.
     pub name: &'a dyn Fn(EntryNumber) -> String,
 }
 
 impl Cutting<'_> {
-    /// Returns how many characters all results of a request may have: three quarters of the window, four characters a token.
+    /// Returns how many characters all results of a request may have: three quarters of the window, at four characters per token.
     pub fn share_of(window: u64) -> usize {
         usize::try_from(u128::from(window) * 3).unwrap_or(usize::MAX).max(1024)
     }
 }
 
-/// Cuts each result that is over the limit.
+/// Truncates each result that exceeds the limit.
 pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
     let why = format!("it has more than {} characters", cutting.limit.chars());
     for item in items {
@@ -40,14 +40,14 @@ pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
     }
 }
 
-/// Lets results give way until all of them fit into their share.
+/// Shortens results until all of them fit into their share.
 pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
     let answered = items.iter().rposition(|item| item.role() == Role::Assistant);
     let chars = items.iter().map(chars).enumerate();
     let held: Vec<(usize, usize)> = chars.filter(|(_, chars)| *chars > 0).collect();
     let weigh = |&(at, chars): &(usize, usize)| Weight {
         chars,
-        // The messages before an answer were in the request that it answers.
+        // The messages before an answer were part of the request that it answers.
         sent: answered.is_some_and(|answered| at < answered),
     };
     let weights: Vec<Weight> = held.iter().map(weigh).collect();
@@ -82,7 +82,7 @@ fn texts(message: &mut Message) -> Vec<&mut String> {
     texts.collect()
 }
 
-/// Returns how many characters an item's results have.
+/// Returns the number of characters in an item's results.
 fn chars(item: &Item) -> usize {
     if !item.has_results() {
         return 0;
@@ -99,12 +99,12 @@ fn chars(item: &Item) -> usize {
     results.flatten().map(length).sum()
 }
 
-/// Cuts an item's results to a limit, and returns whether that changed them.
+/// Truncates an item's results to a limit, and returns true if that changed them.
 fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
     let Some(entry) = item.entry().filter(|_| item.has_results()) else { return false };
     let mut message = item.message().into_owned();
     let mut texts = texts(&mut message);
-    // A character takes a byte or more.
+    // A character takes at least one byte.
     if texts.iter().map(|text| text.len()).sum::<usize>() <= limit.chars() {
         return false;
     }
@@ -125,7 +125,7 @@ fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
     is_cut
 }
 
-/// Puts a few words in place of an item's results, and returns whether that changed them.
+/// Replaces an item's results with a short text, and returns true if that changed them.
 fn leave_out(item: &mut Item, cutting: &Cutting<'_>) -> bool {
     let Some(entry) = item.entry() else { return false };
     let whole = chars(item);

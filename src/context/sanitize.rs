@@ -1,20 +1,21 @@
-//! Content that no provider takes is mended or left out: empty messages, broken calls, ids in a form that is refused,
-//! thinking that may not be sent again, pictures that nobody can see.
+//! Repairs or drops content that no provider accepts: empty messages, malformed calls, ids in a form that is refused,
+//! thinking that may not be sent again, images that cannot be seen.
 //!
-//! Afterwards each message is of one of these forms, and every later step relies on it:
+//! Afterwards each message has one of these forms, which every later step relies on:
 //!
 //! ```text
 //! system      texts
-//! user        texts, pictures                       an unknown block stays only where it is understood
+//! user        texts, images                         an unknown block is kept only where it is understood
 //! assistant   texts, thinking, calls                all records of one message together
-//! tool        one result: texts, pictures
+//! tool        one result: texts, images
 //! ```
 //!
-//! A block of a kind unknown here stays in the shape `messages`, and in Anthropic's if it is one of Anthropic's own;
-//! elsewhere it is left out. Thinking stays only for its maker: in `messages` always, in Anthropic's shape with its
-//! signature if a Claude model or no known one thought it. Chat completions and Gemini's contents have no place for it.
+//! A block of an unknown kind is kept in the shape `messages`, and in Anthropic's if it is one of Anthropic's own;
+//! otherwise it is dropped. Thinking is kept only for the provider whose model produced it: in `messages` always, in Anthropic's
+//! shape with its signature if it comes from a Claude model or an unknown one. Chat completions and Gemini's contents cannot
+//! contain it.
 //!
-//! Invariant: to sanitise a sanitised request changes nothing.
+//! Invariant: sanitising a sanitised request changes nothing.
 
 use std::sync::Arc;
 
@@ -26,35 +27,35 @@ use crate::{
     model::{Block, Image, Message, Role, Source, Stop, Thinking},
 };
 
-/// The demands on mended messages.
+/// The requirements for messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Hygiene {
-    /// For this interface.
+    /// The provider's API.
     pub shape: Shape,
-    /// Whether pictures are sent.
+    /// True if images are sent.
     pub images: bool,
-    /// The maker of the thinking of a message that names no model.
+    /// Whose thinking it is in a message that does not name a model.
     pub maker: Option<Shape>,
-    /// The name that replaces a model's where no model answered.
+    /// The placeholder for the model's name if no model answered.
     pub no_model: Option<&'static str>,
 }
 
-/// The words in place of a picture that was to be left out.
+/// Replaces an image that was requested to be dropped.
 const UNSENT: &str = "[a picture that is left out of this request]";
-/// The words in place of a picture that the session does not hold.
+/// Replaces an image that the session does not contain.
 const ELSEWHERE: &str = "[a picture that is not in the session]";
-/// The words in place of a picture where there can be none.
+/// Replaces an image where none is allowed.
 const MISPLACED: &str = "[a picture]";
-/// The words in place of a tool's empty answer.
+/// Replaces a tool's empty result.
 const NOTHING: &str = "(no output)";
 /// How many of the last changes are compared with the next one.
 const ALTERNATING: usize = 16;
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 const NAME: usize = 64;
-/// The longest id of a call.
+/// The maximum length of a call's id.
 const ID: usize = 40;
 
-/// Mends messages, or leaves them out.
+/// Repairs messages, or drops them.
 pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut items = split(turns::records(items, changes));
     items.retain_mut(|item| {
@@ -65,12 +66,12 @@ pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -
     turns::join(items, Shape::Messages, changes)
 }
 
-/// Where the changes of one message are told.
+/// Collects the changes of one message.
 struct Notes<'a> {
     entries: &'a Entries,
-    /// Whether anything was changed.
+    /// True if anything was changed.
     is_touched: bool,
-    /// Whether something was written in other words that say the same.
+    /// True if something was rewritten without changing its meaning.
     is_rewritten: bool,
     changes: &'a mut Vec<Change>,
 }
@@ -80,14 +81,14 @@ impl Notes<'_> {
         self.is_touched = true;
         let entries = self.entries.clone();
         let change = Change { step: Step::Sanitise, act, entries, why: why.into() };
-        // A change to many parts of one message is reported once, also if such changes alternate.
+        // A change to many parts of one message is reported once, even if several such changes alternate.
         if !self.changes.iter().rev().take(ALTERNATING).any(|last| *last == change) {
             self.changes.push(change);
         }
     }
 }
 
-/// Parts messages so that each result is one of its own, followed by the rest.
+/// Splits messages so that each result is a message of its own, followed by the rest.
 pub(super) fn split(items: Vec<Item>) -> Vec<Item> {
     if items.iter().all(is_one) {
         return items;
@@ -96,7 +97,7 @@ pub(super) fn split(items: Vec<Item>) -> Vec<Item> {
     items.into_iter().flat_map(parts).collect()
 }
 
-/// Returns whether a message is a result alone, or has none, and has no fact that only an answer of a model has.
+/// Returns true if a message is a single result or contains none, and has no field that only an answer of a model has.
 fn is_one(item: &Item) -> bool {
     let is_whole = match item.role() {
         Role::Tool => item.is_only_result() && !item.begins_turn && !item.is_summary(),
@@ -105,7 +106,7 @@ fn is_one(item: &Item) -> bool {
     is_whole && (item.role() == Role::Assistant || !item.has_answer_facts())
 }
 
-/// Parts a message.
+/// Splits a message.
 fn parts(item: &Item) -> Vec<Item> {
     let mut message = item.message().into_owned();
     let blocks = std::mem::take(&mut message.blocks);
@@ -124,15 +125,15 @@ fn parts(item: &Item) -> Vec<Item> {
     let rest_role = if message.role == Role::Tool { Role::User } else { message.role };
     let (results, rest): (Vec<Block>, Vec<Block>) =
         blocks.into_iter().partition(|block| matches!(block, Block::Result { .. }));
-    // An answer of a tool is not a turn of the user.
+    // A tool result does not begin a turn of the user.
     let mut parts: Vec<Item> =
         results.into_iter().map(|result| part(Role::Tool, vec![result], false)).collect();
     if !rest.is_empty() || parts.is_empty() {
-        // The model speaks before it is answered, the user behind it.
+        // The model speaks before results, the user after them.
         let at = if rest_role == Role::Assistant { 0 } else { parts.len() };
         parts.insert(at, part(rest_role, rest, item.begins_turn));
     }
-    // As long as it stays one message, its tokens stay as they were counted.
+    // If it remains one message, its token count is still valid.
     if let [one] = parts.as_mut_slice() {
         one.tokens = item.tokens;
     }
@@ -140,14 +141,14 @@ fn parts(item: &Item) -> Vec<Item> {
 }
 
 impl Hygiene {
-    /// Returns whether a provider says which names, ids and blocks it takes; what an agent sends stands as it is.
+    /// Returns true if a provider restricts names, ids and blocks. What an agent sends is not changed.
     fn has_rules(self) -> bool {
         !matches!(self.shape, Shape::Messages | Shape::Agent)
     }
 
-    /// Mends a message that is one of its own.
+    /// Repairs a message.
     fn mend(self, item: &mut Item, changes: &mut Vec<Change>) {
-        // Words are taken everywhere.
+        // Text is accepted everywhere.
         if item.is_only_words() {
             return;
         }
@@ -168,7 +169,7 @@ impl Hygiene {
     fn message(self, message: &mut Message, notes: &mut Notes<'_>) {
         let blocks = std::mem::take(&mut message.blocks);
         let is_ours = self.is_ours(message);
-        // The kept blocks are collected in the memory that they came in.
+        // The kept blocks are collected in place.
         let blocks = blocks.into_iter().filter_map(|block| match message.role {
             Role::Tool => Some(self.result(block, notes)),
             role => self.block(block, role, is_ours, notes),
@@ -199,7 +200,7 @@ impl Hygiene {
         }
     }
 
-    /// Returns whether thinking of a message may go back to the provider.
+    /// Returns true if the thinking of a message may be sent back to the provider.
     fn is_ours(self, message: &Message) -> bool {
         match self.shape {
             Shape::Messages | Shape::Agent => true,
@@ -321,7 +322,7 @@ impl Hygiene {
         Some(Block::Call { id, name, input, signature })
     }
 
-    /// Returns JSON that is in the request as it is, in a form that is read.
+    /// Returns JSON that goes into the request verbatim, in a form that can be parsed.
     fn json(self, json: String, notes: &mut Notes<'_>) -> String {
         match json::mended(&json).filter(|_| self.has_rules()) {
             Some(readable) => {
@@ -332,9 +333,9 @@ impl Hygiene {
         }
     }
 
-    /// Returns an id in a form that is taken, unless it is in one; different ids stay different.
+    /// Returns a valid form of an id; None if it is valid already. Different ids remain different.
     fn id(self, id: &str) -> Option<String> {
-        // A form that only some of the compatible endpoints take is not worth the risk.
+        // Only some of the compatible endpoints accept more, which is not worth the risk.
         let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !self.has_rules() || id.len() <= ID && id.chars().all(is_known) {
             return None;
@@ -344,15 +345,15 @@ impl Hygiene {
         Some(format!("{words}_{}", hash.get(..16).unwrap_or_default()))
     }
 
-    /// Mends a result.
+    /// Repairs a result.
     fn result(self, block: Block, notes: &mut Notes<'_>) -> Block {
         let Block::Result { id, name, blocks, error } = block else { return block };
-        // What is wrong is said in words, and a picture of it is refused.
+        // An error is text; an image in it would be refused.
         let takes_all = self.shape == Shape::Anthropic && !error;
         let mut kept = Vec::with_capacity(blocks.len());
         for block in blocks {
             match block {
-                // The empty answer is told below.
+                // The empty result is reported below.
                 Block::Text(text) if text.trim().is_empty() => notes.is_touched = true,
                 Block::Text(text) => kept.push(Block::Text(text)),
                 Block::Image(image) if !self.has_rules() || takes_all => {
@@ -376,7 +377,7 @@ impl Hygiene {
                     if stays {
                         kept.push(Block::Other { name, json: self.json(json, notes) });
                     } else {
-                        // A tool answered it, so the model reads it as it is.
+                        // It is a tool's result, so the model can read it as it is.
                         notes.add(
                             Act::Changed,
                             format!("a block of the kind {name} in a result is sent as text"),
@@ -384,13 +385,13 @@ impl Hygiene {
                         kept.push(Block::Text(json));
                     }
                 }
-                // A result can hold no other block.
+                // A result cannot contain any other block.
                 Block::Thinking(_) | Block::Call { .. } | Block::Result { .. } => {
                     notes.add(Act::Dropped, "a block that cannot be part of a result");
                 }
             }
         }
-        // An agent sends it as it is.
+        // An agent sends it empty.
         if kept.is_empty() && self.shape != Shape::Agent {
             notes.add(Act::Changed, "an empty result is marked as empty");
             kept.push(Block::Text(NOTHING.to_owned()));
@@ -433,7 +434,7 @@ impl Hygiene {
 
 const CHANGED_ID: &str = "the id of a call, in a form that is accepted";
 
-/// Returns whether Anthropic's interface knows a kind of block in place of this role.
+/// Returns true if Anthropic's API knows a kind of block in this role.
 fn is_anthropic(name: &str, role: Role) -> bool {
     match role {
         Role::User => matches!(name, "document" | "search_result" | "container_upload"),
@@ -441,7 +442,7 @@ fn is_anthropic(name: &str, role: Role) -> bool {
     }
 }
 
-/// Returns how many pictures there are and how many bytes they take in their records.
+/// Returns the number of images and how many bytes they take in their records.
 pub fn pictures(items: &[Item]) -> (u64, u64) {
     let count = |(n, bytes), block: &Block| match block {
         Block::Image(image) => (n + 1, bytes + image.bytes as u64),

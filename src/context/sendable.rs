@@ -1,24 +1,24 @@
-//! What the interface of a provider refuses to read, though it is in a session: pictures of a kind that it does not take,
-//! bytes that are no base64, addresses that lead nowhere.
+//! Content of a session that a provider's API rejects: images of an unsupported type, invalid base64, addresses that cannot be
+//! fetched.
 //!
-//! Invariant: what is sendable comes out as it is.
+//! Invariant: content that can be sent is never changed.
 
 use crate::{
     context::Shape,
     model::{Image, Source},
 };
 
-/// The words in place of a picture that is none.
+/// Replaces data that is not a valid image.
 const UNREADABLE: &str = "[a picture whose bytes cannot be read]";
 
-/// How many characters of an address are said.
+/// How many characters of an address are shown.
 const SAID: usize = 200;
 
-/// Returns nothing of a picture that an interface takes, another form of it that is taken, or the words that stand for it.
+/// Returns None for an image that an API accepts, another form of it that is accepted, or as an error the text that replaces it.
 pub(super) fn picture(image: &Image, shape: Shape) -> Result<Option<Image>, String> {
     let media = image.media.as_deref().unwrap_or("image/png").to_ascii_lowercase();
     match &image.source {
-        // An address that holds the picture itself may stand where its bytes should.
+        // A data URL may be where the image's bytes should be.
         Source::Data(data) if data.starts_with("data:") => {
             let image = Image::at(data, image.bytes);
             Ok(Some(match &image.source {
@@ -27,7 +27,7 @@ pub(super) fn picture(image: &Image, shape: Shape) -> Result<Option<Image>, Stri
             }))
         }
         Source::Data(data) if !is_base64(data) => Err(UNREADABLE.to_owned()),
-        // Both names are in use, and only one of them is taken.
+        // Both names are in use, and only one of them is accepted.
         Source::Data(_) if media == "image/jpg" => {
             Ok(Some(Image { media: Some("image/jpeg".to_owned()), ..image.clone() }))
         }
@@ -42,7 +42,7 @@ pub(super) fn picture(image: &Image, shape: Shape) -> Result<Option<Image>, Stri
     }
 }
 
-/// Whether an interface takes pictures of a media type.
+/// Returns true if an API accepts images of a media type.
 fn is_taken(media: &str, shape: Shape) -> bool {
     match media {
         "image/png" | "image/jpeg" | "image/webp" => true,
@@ -52,7 +52,7 @@ fn is_taken(media: &str, shape: Shape) -> bool {
     }
 }
 
-/// Whether an interface fetches a picture from an address.
+/// Returns true if an API fetches an image from an address.
 fn is_address(url: &str, shape: Shape) -> bool {
     let has = |scheme: &str| {
         url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
@@ -61,7 +61,7 @@ fn is_address(url: &str, shape: Shape) -> bool {
     has("https://") || has("http://") || (shape == Shape::Gemini && has("gs://"))
 }
 
-/// Whether a text is base64, whole and without gaps.
+/// Returns true if a text is valid base64, complete and without white space.
 fn is_base64(data: &str) -> bool {
     let bytes = data.trim_end_matches('=');
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

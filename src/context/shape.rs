@@ -1,14 +1,14 @@
-//! Shapes: a prepared request as the JSON for a provider.
+//! Shapes: a prepared request as JSON for a provider.
 //!
 //! ```text
 //! anthropic   {"system":[..], "messages":[{"role":"user"|"assistant", "content":[BLOCK]}]}
 //! openai      {"messages":[{"role":"system"|"user"|"assistant"|"tool", ..}]}
 //! gemini      {"systemInstruction":{"parts":[..]}, "contents":[{"role":"user"|"model", "parts":[PART]}]}
 //! messages    {"messages":[{"role", "content":[BLOCK]}]}, in Anthropic's blocks, with the role `tool` for results
-//! agent       the same, of what the session's own agent sends
+//! agent       like messages, with what the session's own agent sends
 //! ```
 //!
-//! Invariant: arguments of calls are sent as they stand in the record, digit for digit.
+//! Invariant: arguments of calls are never reformatted; they are sent as in the record, digit for digit.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -23,27 +23,27 @@ use crate::{
     model::{Block, Image, Message, Role, Source},
 };
 
-/// The interface for which a request is made.
+/// The API for which a request is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// The normalised view itself, sound but unmerged, for no provider.
+    /// The normalised messages, valid but not merged, for no provider.
     #[default]
     Messages,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// `OpenAI`'s chat completions.
+    /// `OpenAI`'s Chat Completions API.
     Openai,
     /// Gemini's contents.
     Gemini,
-    /// The normalised view of what the session's own agent sends.
+    /// The normalised messages that the session's own agent sends.
     Agent,
 }
 
 impl Shape {
-    /// Every shape that is made for any session.
+    /// Every shape that is available for any session.
     pub const ALL: [Self; 4] = [Self::Messages, Self::Anthropic, Self::Openai, Self::Gemini];
 
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Messages => "messages",
@@ -55,14 +55,14 @@ impl Shape {
     }
 }
 
-/// A prepared request, which is made into JSON message by message as it is written.
+/// A prepared request. It is serialised message by message.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     items: &'a [Item],
     shape: Shape,
 }
 
-/// Returns a prepared request, to be written as JSON.
+/// Returns a prepared request, to be serialised as JSON.
 pub fn request(items: &[Item], shape: Shape) -> Request<'_> {
     Request { items, shape }
 }
@@ -117,7 +117,7 @@ fn all(message: &Message, one: impl Fn(&Block) -> Box<RawValue>) -> Vec<Box<RawV
     message.blocks.iter().map(one).collect()
 }
 
-/// A list whose values are made as they are written.
+/// A list whose items are created while it is serialised.
 struct Each<I>(I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
@@ -128,11 +128,11 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
 
 /// Returns a value's JSON.
 fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
-    // Strings, numbers and lists of JSON are always JSON.
+    // Serialising strings, numbers and lists of JSON cannot fail.
     to_raw_value(value).unwrap_or_default()
 }
 
-/// Returns JSON as it is in a record, or as a string if it is not JSON.
+/// Returns JSON verbatim, or as a string if it is not JSON.
 fn verbatim(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap_or_else(|_| raw(json))
 }
@@ -141,7 +141,7 @@ fn object(fields: &[(&str, Box<RawValue>)]) -> Box<RawValue> {
     raw(&Fields(fields))
 }
 
-/// Fields of JSON, written as they stand and not read again.
+/// JSON fields that are written verbatim.
 struct Fields<'a>(&'a [(&'a str, Box<RawValue>)]);
 
 impl Serialize for Fields<'_> {
@@ -154,7 +154,7 @@ fn list(values: impl Iterator<Item = Box<RawValue>>) -> Box<RawValue> {
     raw(&values.collect::<Vec<_>>())
 }
 
-/// Returns a message with its content in blocks.
+/// Returns a message with its content as blocks.
 fn plain(message: &Message, role: Role) -> Box<RawValue> {
     let content = list(message.blocks.iter().map(anthropic));
     object(&[("role", raw(role.as_str())), ("content", content)])
@@ -204,7 +204,7 @@ fn media(image: &Image) -> &str {
     image.media.as_deref().unwrap_or("image/png")
 }
 
-/// Returns the messages of chat completions that hold a message: each result is one.
+/// Returns the messages of chat completions for a message: one for each result.
 fn openai(message: &Message) -> Vec<Box<RawValue>> {
     let role = message.role.as_str();
     match message.role {

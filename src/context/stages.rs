@@ -1,4 +1,4 @@
-//! Summarising with a model, in stages where the history is larger than the model's window.
+//! Summarises with a model, in stages if the history exceeds the model's window.
 //!
 //! ```text
 //! messages ---> fits ---------------------------------> one summary
@@ -6,16 +6,16 @@
 //! ```
 //!
 //! A chunk ends only at a joint ([`crate::context::plan::joints`]). Its size is a share of the window
-//! that shrinks as the messages grow, so that one message more or less does not decide whether it fits. Token counts are
-//! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
-//! chunks, down to a least size.
+//! that shrinks as messages grow, so that one message more or less does not decide whether it fits. Token counts only estimate
+//! the model's own counts, so a margin stays free. If a summariser still reports an overflow it gets smaller
+//! chunks, down to a minimum size.
 //!
-//! Invariant: a summary with a flaw is never returned: an empty one, one that was cut, thinks aloud or refuses, one longer
-//! than the messages that it replaces, or one that names nothing of them. It is asked for again, once.
+//! Invariant: a flawed summary is never returned: an empty or truncated one, one that contains thoughts or a refusal, one that is
+//! not shorter than the messages that it replaces, or one that names nothing of them. It is requested again, once.
 //!
-//! A summary that is whole but poor is asked for again once too, and of the two the better one stands. Either of them tells more
-//! than the fallback, which is statistics and five requests cut short; and words are compared, so that a summary in another
-//! language or of another wording seems to have lost what it tells. What it lost is said and kept with the boundary.
+//! A summary that is complete but poor is also requested again once, and the better of the two is used. Even a poor one says more
+//! than the fallback, which is statistics and five shortened requests. The check compares words, so a summary in another
+//! language or wording may seem to have lost something that it says. Losses are reported and stored with the boundary.
 
 use std::{ops::Range, time::Duration};
 
@@ -32,13 +32,13 @@ use crate::{
     model::{Message, Stop, Usage},
 };
 
-/// How many tokens of the window stay free for the prompt's own words and the model's headers.
+/// How many tokens of the window stay free for the prompt's own text and the model's headers.
 const OVERHEAD: u64 = 4_096;
 
-/// The largest answer that is asked for.
+/// The maximum size of an answer in tokens.
 const MAX_ANSWER: u64 = 4_096;
 
-/// The smallest chunk, in tokens.
+/// The minimum size of a chunk in tokens.
 const LEAST: u64 = 256;
 
 /// How many times chunks are made smaller.
@@ -47,38 +47,39 @@ const MAX_HALVINGS: u32 = 4;
 /// The material of a summary.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The compaction, as events name it.
+    /// The number of the compaction in events.
     pub run: u64,
     /// The messages, each with its number in the conversation.
     pub messages: &'a [(usize, &'a Message)],
-    /// The summaries of the messages before them.
+    /// The summaries of earlier messages.
     pub earlier: &'a [String],
-    /// The files it is about.
+    /// The files that the conversation is about.
     pub files: &'a [Excerpt],
-    /// The subject on which the summary is to dwell.
+    /// What the summary should focus on.
     pub focus: Option<&'a str>,
-    /// The window where the model does not know its own.
+    /// The window in tokens, if the model does not know its own.
     pub window: u64,
-    /// How many tokens are replaced: the summary must have fewer.
+    /// How many tokens are replaced. The summary must have fewer.
     pub replaced: u64,
-    /// Says what a summary left out of that with which the work goes on, nothing of one that is good enough, or that it is none.
+    /// Returns what a summary lacks of the things that the work depends on, nothing if it is good enough, or an error if it is
+    /// not a summary.
     pub lack: &'a dyn Fn(&str) -> Result<Vec<String>, Flaw>,
 }
 
 /// A summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Its words.
+    /// Its text.
     pub text: String,
     /// The model that wrote it.
     pub model: String,
     /// The usage of all requests for it.
     pub usage: Usage,
-    /// How many requests it took.
+    /// The number of requests.
     pub n_requests: usize,
-    /// How many messages were too large for any prompt, and are only noted.
+    /// How many messages were too large for any prompt and only noted.
     pub n_omitted: usize,
-    /// The files that were shown to the model.
+    /// The files shown to the model.
     pub files: Vec<String>,
 }
 
@@ -89,13 +90,13 @@ pub enum SummaryError {
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The time was up.
+    /// The time limit was reached.
     #[error("{model}: the summary was not finished in time")]
     TimedOut {
         /// The model.
         model: String,
     },
-    /// The summary twice had a flaw.
+    /// The summary was flawed twice.
     #[error("{model}: the summary {flaw}")]
     Flawed {
         /// The model.
@@ -105,50 +106,50 @@ pub enum SummaryError {
     },
 }
 
-/// A flaw of a summary, with which it cannot stand for messages.
+/// Why a summary cannot replace messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// There are no words.
+    /// It is empty.
     #[error("is empty")]
     Empty,
-    /// The room for it ran out in the middle.
+    /// It was truncated.
     #[error("was cut off at its length limit")]
     Cut,
-    /// It has the model's thoughts in it.
+    /// It contains the model's thoughts.
     #[error("contains the model's thinking")]
     Thinks,
-    /// The model says that it will not write it.
+    /// The model refuses to write it.
     #[error("is a refusal")]
     Refuses,
-    /// It names none of the requests, the paths and all else that the messages name.
+    /// It names none of the requests, paths and other things that the messages name.
     #[error("names nothing from the messages that it would replace")]
     Strange,
-    /// It is no shorter than the messages that it would replace.
+    /// It is not shorter than the messages that it would replace.
     #[error("is {tokens} tokens long, but the messages that it would replace have only {replaced}")]
     TooLong {
-        /// Its length.
+        /// Its size in tokens.
         tokens: u64,
-        /// The length of those messages.
+        /// The size of those messages in tokens.
         replaced: u64,
     },
 }
 
-/// One summarising with one model.
+/// One summarisation with one model.
 struct Stage<'a> {
     job: Job<'a>,
     by: &'a dyn Summarizer,
     count: &'a dyn Fn(&str) -> u64,
     left: &'a dyn Fn() -> Duration,
     emit: &'a mut dyn FnMut(&Event),
-    /// The most tokens of an answer.
+    /// The maximum size of an answer in tokens.
     answer: u64,
     /// How many tokens the messages had when they were last rendered.
     size: u64,
     made: Summary,
 }
 
-/// Summarises with a model, in the time that is left: a request that is under way is ended with it.
+/// Summarises with a model within the time left. A request in progress is aborted when it is up.
 pub fn summarize(
     job: &Job<'_>,
     by: &dyn Summarizer,
@@ -179,31 +180,31 @@ pub fn summarize(
             Err(error) => return Err(error),
         };
         n_halvings += 1;
-        // The model's own word on its window is better than the figure before.
+        // The window that the model reports is better than the previous figure.
         window = figures.window().map_or(window, |real| real.clamp(4 * LEAST, window));
         (stage.emit)(&Event::CompactionRetry { run: job.run, why: said });
     }
 }
 
-/// What a summary is asked for.
+/// What a summary is for.
 #[derive(Clone, Copy)]
 enum Aim {
-    /// To become part of another one.
+    /// To be merged with others.
     Part,
-    /// To stand for all the messages: it must leave out nothing, and have fewer tokens than the messages.
+    /// To replace all the messages: it must not leave anything out, and must have fewer tokens than the messages.
     Whole { replaced: u64 },
 }
 
-/// What a model wrote when it was asked for a summary.
+/// What a model returned for a summary.
 enum Attempt {
-    /// A summary, and what it leaves out.
+    /// A summary, and what it lacks.
     Whole { text: String, lack: Vec<String> },
-    /// What cannot stand for a summary.
+    /// Text that cannot be used as a summary.
     Flawed(Flaw),
 }
 
 impl Stage<'_> {
-    /// Returns the summary: from chunks of at most this many tokens, or from all at once if that fits.
+    /// Returns the summary: from chunks of at most this many tokens, or from everything at once if that fits.
     fn run(&mut self, window: u64, limit: Option<u64>) -> Result<String, SummaryError> {
         let room = room(window, self.answer);
         let (rendered, tokens) = self.render(limit.unwrap_or(window / 2));
@@ -234,7 +235,7 @@ impl Stage<'_> {
             };
             summaries.push(self.ask(&material, Aim::Part)?);
         }
-        // Summaries that together do not fit are first brought together by twos.
+        // If the summaries together do not fit, merge them in pairs first.
         while summaries.len() > 2 && self.total(&summaries) > room {
             let mut fewer = Vec::new();
             for pair in summaries.chunks(2) {
@@ -254,7 +255,7 @@ impl Stage<'_> {
         self.last(&merge, room.saturating_sub(tokens))
     }
 
-    /// Renders the messages; a message that alone has more tokens than that is only noted.
+    /// Renders the messages. A message with more than `most` tokens is only noted.
     fn render(&mut self, most: u64) -> (Vec<String>, Vec<u64>) {
         self.made.n_omitted = 0;
         let mut rendered = Vec::with_capacity(self.job.messages.len());
@@ -272,7 +273,7 @@ impl Stage<'_> {
         rendered.into_iter().unzip()
     }
 
-    /// Asks for the summary that is returned, which must be shorter than the messages; files go in as far as they fit.
+    /// Requests the final summary, which must be shorter than the messages. Files are included as far as they fit.
     fn last(&mut self, material: &Material<'_>, room: u64) -> Result<String, SummaryError> {
         let job = self.job;
         let mut sum = 0;
@@ -289,7 +290,7 @@ impl Stage<'_> {
         Ok(text)
     }
 
-    /// Asks for a summary, and once more if it has a flaw or is poor.
+    /// Requests a summary, and once more if it is flawed or poor.
     fn ask(&mut self, material: &Material<'_>, aim: Aim) -> Result<String, SummaryError> {
         let first = self.written(material, aim)?;
         let complaint = match &first {
@@ -315,7 +316,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Makes one request.
+    /// Makes one request and checks the answer.
     fn written(&mut self, material: &Material<'_>, aim: Aim) -> Result<Attempt, SummaryError> {
         let written = self.write(material)?;
         let text = without_lead(prompt::unwrap(&written.text));
@@ -384,7 +385,7 @@ impl Stage<'_> {
         Ok(written)
     }
 
-    /// Returns a text cut to this many tokens, if it has more: a summary that fits no request would be a dead end.
+    /// Truncates a text to this many tokens. A summary that fits into no request would be a dead end.
     fn within(&self, text: &str, most: u64) -> String {
         let tokens = (self.count)(text);
         if tokens <= most {
@@ -404,7 +405,7 @@ impl Stage<'_> {
     }
 }
 
-/// Whether a text has a model's thoughts in it: their marks at the beginning of a line, or musings without a section.
+/// Returns true if a text contains a model's thoughts: their tags at the beginning of a line, or musings without a section.
 fn thinks(text: &str) -> bool {
     const MARKS: [&str; 8] = [
         "<think",
@@ -418,14 +419,14 @@ fn thinks(text: &str) -> bool {
     ];
     let is_marked = |line: &str| {
         let line = line.trim().to_lowercase();
-        // What ends thoughts may come after their last words.
+        // The end tag of thoughts may come after their last words.
         let ends = |mark: &str| mark.starts_with("</") && line.ends_with(&format!("{mark}>"));
         MARKS.iter().any(|mark| line.starts_with(mark)) || MARKS.iter().any(|mark| ends(mark))
     };
     text.lines().any(is_marked) || (!has_sections(text) && muses(text))
 }
 
-/// Whether a text begins as a model does that thinks aloud.
+/// Returns true if a text begins like a model that thinks aloud.
 fn muses(text: &str) -> bool {
     const MUSINGS: [&str; 12] = [
         "okay, ",
@@ -446,7 +447,7 @@ fn muses(text: &str) -> bool {
     MUSINGS.iter().any(|word| start.starts_with(word))
 }
 
-/// Returns a summary without tags that stand alone at its ends, and without thoughts before its first section.
+/// Returns a summary without lone tags at its ends, and without thoughts before its first section.
 fn without_lead(text: &str) -> &str {
     let is_tag = |line: &&str| {
         let name = line.strip_prefix('<').and_then(|line| line.strip_suffix('>'));
@@ -467,9 +468,9 @@ fn without_lead(text: &str) -> &str {
     }
 }
 
-/// Whether a text says that it will not be a summary: that is how it begins, in whatever language the model speaks.
+/// Returns true if a text begins by declining to summarise, in any language.
 ///
-/// Words that stand further on are of the conversation: a user who cannot log in is no model that cannot help.
+/// Words further on belong to the conversation: a user who cannot log in is not a model that cannot help.
 fn refuses(text: &str) -> bool {
     let is_mark = |c: char| !c.is_alphabetic();
     let start: String = text.trim_start_matches(is_mark).chars().take(80).collect();
@@ -485,8 +486,8 @@ fn refuses(text: &str) -> bool {
             .any(|words| start.starts_with(words) || after.starts_with(words))
 }
 
-/// Whether a text says anywhere, in the first person, that it will not be a summary. Of one that names what the messages
-/// name these are words of the conversation.
+/// Returns true if a text declines to summarise anywhere, in the first person. If it names what the messages
+/// name, these words belong to the conversation.
 pub(super) fn declines(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     let is_whole = |(at, _): (usize, &str)| {
@@ -500,15 +501,15 @@ fn has_sections(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('#'))
 }
 
-/// How many tokens a prompt may have: the window less the answer and the overhead, with a margin of a fifth.
+/// Returns the maximum size of a prompt in tokens: the window minus the answer and the overhead, with a margin of a fifth.
 fn room(window: u64, answer: u64) -> u64 {
     let free = window.saturating_sub(answer).saturating_sub(OVERHEAD.min(window / 8));
     free.saturating_mul(10) / 12
 }
 
-/// How many tokens a chunk has where messages have this many on average.
+/// Returns the size of a chunk in tokens, given the average size of a message.
 ///
-/// Two fifths of the window, less twice the share of an average message once that is above a tenth, at least 15 per cent;
+/// Two fifths of the window, less twice the share of an average message once that is above a tenth, at least 15 percent;
 /// and the margin of a fifth.
 fn chunk(window: u64, mean: u64) -> u64 {
     let ratio = mean.saturating_mul(1_200) / window.max(1);
@@ -516,7 +517,7 @@ fn chunk(window: u64, mean: u64) -> u64 {
     (window.saturating_mul(share) / 1_000).saturating_mul(10) / 12
 }
 
-/// Splits messages into chunks of at most this many tokens, at joints only; a larger piece is a chunk of its own.
+/// Splits messages into chunks of at most this many tokens, at joints only. A larger piece is a chunk of its own.
 fn split(tokens: &[u64], joints: &[usize], limit: u64) -> Vec<Range<usize>> {
     let sum = |range: Range<usize>| tokens.get(range).unwrap_or_default().iter().sum::<u64>();
     let mut parts: Vec<Range<usize>> = Vec::new();

@@ -1,25 +1,25 @@
-//! Counting: how many tokens a message takes, exactly or about.
+//! Counts how many tokens a message takes, exactly or as an estimate.
 //!
 //! ```text
 //! a request   2 at its end, and its messages
 //! a message   4, its role, its blocks
 //! a block     a text, or thinking: its words; a call: 10, its name, its arguments; a result: its blocks;
-//!             a picture: 1,600; an unknown block: its JSON, and 1,600 for each file in it
+//!             an image: 1,600; an unknown block: its JSON, and 1,600 for each file in it
 //! ```
 //!
-//! A file in a block, such as a PDF, a film or a picture in an attachment, is a string of base64. No model reads its letters,
-//! so it counts as a picture. Its pages are not known, and a report of the model tells better.
+//! A file in a block, such as a PDF, a film or an image in an attachment, is a base64 string. No model reads its characters,
+//! so it counts as an image. The number of its pages is not known; a figure reported by the model is more accurate.
 //!
-//! Exact counts come from the crate `tiktoken`. Over all real sessions at hand it and two others count alike, line by line;
-//! it counts 87 to 105 MB a second on one thread where `tiktoken-rs` has 13 to 21 and `bpe-openai` 27 to 29, loads in 34
-//! to 64 ms where they take 66 to 115 and 28 to 47, and makes the program 3 MB larger where they make it 7 and 49.
+//! Exact counts come from the crate `tiktoken`. Over all available real sessions it counts exactly like two other crates;
+//! it counts 87 to 105 MB a second on one thread (`tiktoken-rs`: 13 to 21, `bpe-openai`: 27 to 29), loads in 34
+//! to 64 ms (66 to 115 and 28 to 47), and makes the program 3 MB larger (7 and 49).
 //!
-//! The feature `tokens` has that crate; without it each count is an estimate.
+//! The feature `tokens` enables that crate. Without it each count is an estimate.
 //!
-//! An estimate is a token for four characters, and two for three of Chinese, Japanese and Korean: for English and code 2 to
-//! 10% too many, for Chinese about right where a quarter of the bytes is 18% too few.
+//! An estimate is one token per four characters, and two tokens per three characters of Chinese, Japanese and Korean. That is 2
+//! to 10% too many for English and code, and about right for Chinese, where a quarter of the bytes would be 18% too few.
 //!
-//! Invariant: a count depends on the message alone, so that it can be kept by the content of the message.
+//! Invariant: a count depends on nothing but the message, so it can be cached by the message's content.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -31,17 +31,17 @@ use crate::{
     model::{Block, Message, Usage},
 };
 
-/// The version of these rules; counts that were kept under another one are not used.
+/// The version of these rules. Cached counts of other versions are not used.
 const RULES: u64 = 3;
-/// The tokens of a message in addition to its blocks: 4, and its role, which is one word.
+/// The tokens of a message in addition to its blocks: 4, and its role, which is one token.
 pub(super) const FORM: u64 = 4 + 1;
-/// The tokens of a call in addition to its name and its arguments.
+/// The tokens of a call in addition to its name and arguments.
 const CALL: u64 = 10;
 /// The tokens at the end of a request.
 pub const END: u64 = 2;
-/// The tokens of a picture: the most that a provider asks for one before it makes it smaller.
+/// The tokens of an image: the most that a provider charges for one before it scales it down.
 const IMAGE: u64 = 1_600;
-/// Up to this many characters, a string counted as words takes no more tokens than a picture.
+/// Up to this many characters, a string counted as text takes no more tokens than an image.
 const AS_WORDS: u64 = 4 * IMAGE;
 /// From this many messages on, counting is worth a second thread.
 const FEW: usize = 16;
@@ -49,19 +49,19 @@ const FEW: usize = 16;
 /// A vocabulary of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
-    /// Of gpt-4, and of unknown models.
+    /// For gpt-4 and unknown models.
     Cl100k,
-    /// Of gpt-4o and all later models.
+    /// For gpt-4o and all later models.
     O200k,
 }
 
 impl Encoding {
-    /// Returns the encoding of a model; an unknown one counts as gpt-4 does.
+    /// Returns the encoding of a model. An unknown one counts like gpt-4.
     pub fn of_model(model: Option<&str>) -> Self {
         const O200K: [&str; 9] =
             ["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex", "o1", "o3", "o4"];
         let name = model.unwrap_or_default();
-        // A gateway's name has the maker's before it: `openai/gpt-4o`.
+        // A gateway puts the maker's name first: `openai/gpt-4o`.
         let name = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
         let is_new = O200K.iter().any(|known| name.starts_with(known));
         if is_new { Self::O200k } else { Self::Cl100k }
@@ -75,8 +75,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the number under which counts are kept: of the vocabulary and of these rules. Estimates have a number of their
-    /// own, so that nothing takes one for an exact count.
+    /// Returns the number under which counts are cached: it identifies the vocabulary and these rules. Estimates have their own
+    /// number, so that they are never used as exact counts.
     pub fn rule(self) -> u64 {
         let vocabulary = match self {
             _ if !cfg!(feature = "tokens") => 0,
@@ -86,7 +86,7 @@ impl Encoding {
         RULES * 16 + vocabulary
     }
 
-    /// Returns how many tokens a text is, or about how many without the feature `tokens`. The first call reads the vocabulary.
+    /// Returns the number of tokens in a text, estimated without the feature `tokens`. The first call loads the vocabulary.
     pub fn count(self, text: &str) -> u64 {
         #[cfg(feature = "tokens")]
         if let Some(vocabulary) = tiktoken::get_encoding(self.as_str()) {
@@ -96,9 +96,9 @@ impl Encoding {
     }
 }
 
-/// Returns whether a string is a file: base64 that is longer than a picture, or an address that holds it.
+/// Returns true if a string is a file: base64 that is longer than an image's cost, or a data URL.
 ///
-/// What only its provider can read is spelt in the alphabet for addresses, and is the words that it represents.
+/// Data that only its provider can read uses the URL alphabet of base64, and counts as text.
 fn is_file(string: Raw<'_>) -> bool {
     let Some(text) = string.text().filter(|text| text.len() as u64 > AS_WORDS) else {
         return false;
@@ -108,7 +108,7 @@ fn is_file(string: Raw<'_>) -> bool {
     data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
 }
 
-/// Returns about how many tokens a text is.
+/// Estimates the number of tokens in a text.
 pub fn estimate(text: &str) -> u64 {
     let (dense, other) =
         if text.is_ascii() {
@@ -122,7 +122,7 @@ pub fn estimate(text: &str) -> u64 {
     (dense * 8 + other * 3).div_ceil(12) as u64
 }
 
-/// Returns whether a character is of a script that has a token for one or two characters.
+/// Returns true if a character belongs to a script with one or two characters per token.
 pub(super) fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{1100}'..='\u{11FF}'
@@ -136,14 +136,14 @@ pub(super) fn is_dense(c: char) -> bool {
 /// How tokens are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// In the tokens of an encoding.
+    /// With an encoding.
     Exact(Encoding),
-    /// About.
+    /// As an estimate.
     Estimate,
 }
 
 impl Counting {
-    /// Returns how many tokens a text is.
+    /// Returns the number of tokens in a text.
     pub fn text(self, text: &str) -> u64 {
         match self {
             Self::Exact(encoding) => encoding.count(text),
@@ -151,7 +151,7 @@ impl Counting {
         }
     }
 
-    /// Returns how many tokens a message takes in a request.
+    /// Returns the number of tokens that a message takes in a request.
     pub fn message(self, message: &Message) -> u64 {
         FORM + self.blocks(&message.blocks)
     }
@@ -171,7 +171,7 @@ impl Counting {
         }
     }
 
-    /// Returns how many tokens a block takes of which only its JSON is known.
+    /// Returns the number of tokens in a block of an unknown kind, from its JSON.
     fn unknown(self, json: &str) -> u64 {
         let (mut words, mut files, mut at) = (String::new(), 0, 0);
         let strings = Raw::value(json.as_bytes()).filter(|_| json.len() as u64 > AS_WORDS);
@@ -186,7 +186,7 @@ impl Counting {
         self.text(&words) + files * IMAGE
     }
 
-    /// Returns how many tokens each of many messages takes, counted on all cores.
+    /// Returns the number of tokens in each of many messages, counted on all cores.
     pub fn messages(self, messages: &[&Message]) -> Vec<u64> {
         let count = |part: &[&Message]| -> Vec<u64> {
             part.iter().map(|message| self.message(message)).collect()
@@ -195,7 +195,7 @@ impl Counting {
         if cores == 1 || messages.len() < FEW || self == Self::Estimate {
             return count(messages);
         }
-        // Small parts, so that no core waits long for the one that got the longest messages.
+        // Small parts, so that no core waits long for the one with the longest messages.
         let parts: Vec<&[&Message]> =
             messages.chunks(messages.len().div_ceil(cores * 16)).collect();
         let next = AtomicUsize::new(0);
@@ -208,7 +208,7 @@ impl Counting {
             }
         };
         let counted: Vec<Vec<(usize, Vec<u64>)>> = thread::scope(|scope| {
-            // Where no more threads are to be had, the others do the work.
+            // If no more threads can be started, the others do the work.
             let begin = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
             let workers: Vec<_> = (1..cores).map_while(begin).collect();
             let own = work();
@@ -223,13 +223,13 @@ impl Counting {
     }
 }
 
-/// Returns the tokens of a message that became one with another.
+/// Returns the number of tokens in two merged messages.
 pub(super) fn merged(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some((one? + other?).saturating_sub(FORM))
 }
 
-/// Returns the size of a conversation in tokens that its newest answer reports, and the place of that answer, if one does;
-/// of a message that is split over several records only the last record counts.
+/// Returns the size of a conversation in tokens as reported by its newest answer, and the index of that answer, if any reports
+/// it. Of a message that is split over several records, only the last record counts.
 pub fn reported<'a>(
     messages: impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator,
 ) -> Option<(usize, u64)> {

@@ -1,13 +1,13 @@
-//! Turns: messages in the roles and in the order that a provider demands.
+//! Turns: puts messages into the roles and order that a provider requires.
 //!
 //! ```text
-//! anthropic, gemini   system first, then user and assistant in turn; the first of them is the user's. A result is the
-//!                     user's, and so are instructions that come later.
-//! openai              user and assistant in turn, results right behind their calls, instructions anywhere
-//! messages            the records of one message are one, and nothing more
+//! anthropic, gemini   system first, then user and assistant alternate, beginning with the user. Results count as the
+//!                     user's, and so do later instructions.
+//! openai              user and assistant alternate, results directly after their calls, instructions anywhere
+//! messages            the records of one message are joined, nothing else
 //! ```
 //!
-//! Invariant: no word is lost: merged messages have the blocks of both.
+//! Invariant: no text is lost: merged messages have the blocks of both.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use crate::{
     model::{Block, Message, Role},
 };
 
-/// The words that stand first where the model would speak first.
+/// The first message if the model would speak first.
 const BOOTSTRAP: &str = "[undertext: the session goes on from here]";
 
-/// Puts the records of each of the model's messages together again: those of one id, and those that stand side by side.
+/// Joins the records of each of the model's messages: those with the same id, and adjacent ones.
 pub(super) fn records(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut open: Option<usize> = None;
     let mut seen: BTreeSet<Tag> = BTreeSet::new();
@@ -36,11 +36,11 @@ pub(super) fn records(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<It
             absorb(before, item);
             return false;
         }
-        // An id that comes again elsewhere is of another message; the messages between may yet go.
+        // An id that appears again elsewhere belongs to another message; the messages between may still be dropped.
         if item.id().is_some_and(|id| !is_model || !seen.insert(id)) {
             item.change(|message| message.id = None);
         }
-        // The answers to a message's first calls may come before its last record.
+        // The results of a message's first calls may come before its last record.
         if is_model {
             open = Some(joined.len());
         } else if item.role() != Role::Tool {
@@ -68,7 +68,7 @@ pub(super) fn join(mut items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>
     items
 }
 
-/// Puts messages in the order and the roles that a provider demands.
+/// Puts messages into the order and roles that a provider requires.
 pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut items = join(items, shape, changes);
     if shape == Shape::Messages {
@@ -102,7 +102,7 @@ pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>
     items
 }
 
-/// Takes the white space from the end of the model's last words, which may not end a request.
+/// Trims white space from the end of the model's last message, which may not end a request.
 fn trim(last: &mut Item, changes: &mut Vec<Change>) {
     let is_trimmed = |text: &str| text.trim_end().len() == text.len();
     match last.message().blocks.last() {
@@ -117,13 +117,13 @@ fn trim(last: &mut Item, changes: &mut Vec<Change>) {
     note(changes, Act::Changed, last, "the white space at the end of the request is left out");
 }
 
-/// Returns whether two neighbours are one message to a provider.
+/// Returns true if two neighbours are one message to a provider.
 fn are_one(before: &Item, item: &Item, shape: Shape) -> bool {
     side(before.role(), shape) == side(item.role(), shape)
         && !matches!(side(item.role(), shape), Side::System | Side::Tool)
 }
 
-/// Who speaks, as a provider tells roles apart.
+/// Who speaks, as a provider distinguishes roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     System,
@@ -148,7 +148,7 @@ fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
 }
 
 fn merge(before: &mut Item, item: &Item, why: &str, changes: &mut Vec<Change>) {
-    // Formats without ids for messages have a record for each part of one; only an ended part is a message.
+    // In formats without message ids each part of a message is a record; only one with a stop reason is a whole message.
     let is_part =
         before.role() == Role::Assistant && before.stop().is_none() && before.id() == item.id();
     if before.entries != item.entries && !is_part {
@@ -158,7 +158,7 @@ fn merge(before: &mut Item, item: &Item, why: &str, changes: &mut Vec<Change>) {
     absorb(before, item);
 }
 
-/// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
+/// Merges two messages: the blocks of both, and the later value of fields that exist only once.
 pub(super) fn absorb(before: &mut Item, item: &Item) {
     before.tokens = tokens::merged(before.tokens, item.tokens);
     before.begins_turn |= item.begins_turn;

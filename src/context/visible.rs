@@ -1,29 +1,29 @@
-//! Which files a summariser may be shown: those of the folder that the user works in or named, and no secrets.
+//! Which files a summariser may see: those in the folder that the user works in or named, except secrets.
 //!
-//! A transcript says in which folder it was written and which files it is about. Both are somebody's words: they choose among
-//! the files that the user's own folder bounds, and never widen it. All paths here are real ones, without links.
+//! A transcript says in which folder it was written and which files it is about. Both are untrusted: they select among
+//! the files in the user's own folder, and never extend it. All paths here are canonical, without symbolic links.
 //!
-//! Invariant: a file that usually holds secrets is never shown, whoever asks. Those of the agents are known to their formats,
-//! and a caller leaves them out.
+//! Invariant: a file that usually contains secrets is never shown, whoever asks. The secrets of agents are known to their
+//! formats, and callers must exclude them.
 
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-/// The files that may be shown; by default nothing.
+/// The files that may be shown; by default none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Visible<'a> {
     /// The folder that the user works in or named.
     pub folder: Option<&'a Path>,
-    /// Whether the user asked for files outside of it too.
+    /// True if the user also allowed files outside of it.
     pub outside: bool,
-    /// Folders and files of this user that are never shown, in addition to those that are known by their names.
+    /// Folders and files of this user that are never shown, in addition to those recognised by name.
     pub hidden: &'a [PathBuf],
 }
 
 impl Visible<'_> {
-    /// Returns whether any file may be shown of a session that works in a folder, or does not say where.
+    /// Returns true if any file may be shown for a session, given its working folder if known.
     pub fn admits(&self, session: Option<&Path>) -> bool {
         self.outside
             || self.folder.is_some_and(|folder| {
@@ -31,7 +31,7 @@ impl Visible<'_> {
             })
     }
 
-    /// Returns whether a file may be shown.
+    /// Returns true if a file may be shown.
     pub fn shows(&self, file: &Path) -> bool {
         let is_inside = self.folder.is_some_and(|folder| file.starts_with(folder));
         (is_inside || self.outside)
@@ -40,7 +40,7 @@ impl Visible<'_> {
     }
 }
 
-/// Folders and files that hold secrets wherever they lie, each by the end of its path or by the part that is above a file.
+/// Folders and files that contain secrets anywhere: a suffix of the path, or of a folder above the file.
 const PLACES: [&str; 82] = [
     // Keys, tokens and passwords of programs.
     ".ssh",
@@ -122,16 +122,16 @@ const PLACES: [&str; 82] = [
     "library/safari",
     "snap/firefox",
     "snap/chromium",
-    // Undertext's own.
+    // undertext's own files.
     ".undertext",
     ".local/state/undertext",
     ".local/share/undertext",
     ".config/undertext",
-    // The lines typed into a shell.
+    // Shell history.
     ".local/share/atuin",
 ];
 
-/// Files that hold secrets wherever they lie.
+/// Names of files that contain secrets in any folder.
 const NAMES: [&str; 12] = [
     "auth.json",
     "oauth_creds.json",
@@ -147,7 +147,7 @@ const NAMES: [&str; 12] = [
     ".mcp.json",
 ];
 
-/// What the name of a file says of what it holds, where it holds data: a program about passwords has none.
+/// Words in the name of a data file that suggest secrets. The source code of a program about passwords does not contain any.
 const TELLING: [&str; 10] = [
     "secret",
     "credential",
@@ -161,7 +161,7 @@ const TELLING: [&str; 10] = [
     "adminsdk",
 ];
 
-/// How names of files that hold data end, those without an end among them.
+/// The extensions of data files, including none.
 const DATA: [&str; 22] = [
     "",
     "json",
@@ -187,7 +187,7 @@ const DATA: [&str; 22] = [
     "dat",
 ];
 
-/// Folders of the system, from the root.
+/// System folders, as absolute paths.
 const SYSTEM: [&str; 10] = [
     "/proc",
     "/sys",
@@ -201,7 +201,7 @@ const SYSTEM: [&str; 10] = [
     "/etc/sudoers",
 ];
 
-/// How names of secrets begin and end.
+/// Prefixes and suffixes of the names of secrets.
 const BEGINS: [&str; 8] = [
     ".env",
     ".dev.vars",
@@ -243,7 +243,7 @@ const ENDS: [&str; 28] = [
     ".lesshst",
 ];
 
-/// Returns whether a file usually holds a secret. Letters count alike, because on some disks their case does not matter.
+/// Returns true if a file usually contains a secret. Case is ignored, because some file systems ignore it.
 pub fn is_secret(file: &Path) -> bool {
     let parts: Vec<String> =
         file.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
@@ -263,7 +263,7 @@ pub fn is_secret(file: &Path) -> bool {
         || is_told(&name, &parts)
 }
 
-/// Whether a file holds data, and its name or its folder says that they are secret.
+/// Returns true for a data file whose name or folder suggests secrets.
 fn is_told(name: &str, parts: &[String]) -> bool {
     let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_part = |c: char| matches!(c, '.' | '-' | '_' | ' ');

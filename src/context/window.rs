@@ -1,26 +1,26 @@
-//! The window guard: how many tokens a model takes, by whose word, and whether that is enough to work with.
+//! The window guard: the size of a model's window in tokens, where that figure comes from, and whether it is large enough.
 //!
-//! Invariant: the answer needs no message, so that it comes before any costly step.
+//! Invariant: nothing here needs a message, so it runs before any expensive step.
 
 use std::{collections::BTreeMap, iter};
 
-/// Windows under this are of no use to an agent.
+/// Windows smaller than this are of no use to an agent.
 pub const LEAST: u64 = 16_000;
-/// Windows under this are tight; also the window of a model of which nothing is known.
+/// Windows smaller than this are tight. Also the window of an unknown model.
 pub const TIGHT: u64 = 32_000;
 
-/// The user's words about windows.
+/// The user's settings for windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// The windows of models, by their names or how these begin.
+    /// The windows of models, by name or prefix of a name.
     pub models: BTreeMap<String, u64>,
-    /// No agent is to use more than this.
+    /// No agent may use more than this.
     pub cap: Option<u64>,
-    /// The window of a model of which nothing is known.
+    /// The window of an unknown model.
     pub default: u64,
-    /// Under this, nothing is sent.
+    /// Below this, nothing is sent.
     pub block: u64,
-    /// Under this, a warning is given.
+    /// Below this, a warning is given.
     pub warn: u64,
 }
 
@@ -30,56 +30,56 @@ impl Default for Windows {
     }
 }
 
-/// The most tokens that any figure is believed to tell of: no model takes as many, and a figure beyond it represents none.
+/// The largest plausible window. No model has a larger one, so a larger figure means nothing.
 const MOST: u64 = 20_000_000;
 
-/// Returns whether a figure that a file or a model gives can be true.
+/// Returns true if a window that a file or model reports is plausible.
 pub fn is_believable(tokens: u64) -> bool {
     (1..=MOST).contains(&tokens)
 }
 
-/// Returns a number of tokens in words.
+/// Returns a number of tokens as text.
 pub(crate) fn tokens(n: u64) -> String {
     format!("{n} token{}", if n == 1 { "" } else { "s" })
 }
 
-/// Returns in words that a window is too small to work with.
+/// Returns the message that a window is too small.
 pub(crate) fn too_small(window: u64, by: Source, least: u64) -> String {
     format!("a window of {}{} is too small: the minimum is {least}", tokens(window), by.giver())
 }
 
-/// By whose word a window has its size.
+/// Where the size of a window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// It was asked for.
+    /// The caller asked for it.
     Asked,
     /// The user's table of models.
     Models,
     /// The session's file.
     File,
-    /// The known window of the model.
+    /// The built-in table of models.
     Model,
-    /// An answer of the model to a larger request than any other word allows: the largest that the model can be booked for, or
-    /// that word doubled until the request leaves room.
+    /// The model's answer to a larger request than any other source allows. The window is then the largest that the model can be
+    /// booked with, or the other source's figure doubled until the request leaves room.
     Answered,
     /// The user's cap for agents, which is smaller than the model's window.
     Cap,
-    /// Nobody's: the default.
+    /// None: the default.
     Default,
 }
 
 impl Source {
-    /// Returns whether an answer to a larger request counts more.
+    /// Returns true if an answer to a larger request overrides it.
     pub fn yields(self) -> bool {
         matches!(self, Self::File | Self::Model | Self::Default)
     }
 
-    /// Returns whether the session or its model tells it, and not the user.
+    /// Returns true if it comes from the session or its model, not from the user.
     pub fn is_found(self) -> bool {
         matches!(self, Self::File | Self::Model | Self::Answered)
     }
 
-    /// Returns in words who gave it, behind the window; of one that was asked for, nothing.
+    /// Returns who set it, as text to append to the window; empty if the caller asked for it.
     pub fn giver(self) -> &'static str {
         match self {
             Self::Asked => "",
@@ -92,7 +92,7 @@ impl Source {
         }
     }
 
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Asked => "asked",
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// Returns it in words.
+    /// Returns it as text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::File => "the session's file",
@@ -115,19 +115,19 @@ impl Source {
     }
 }
 
-/// Whether a window is enough.
+/// Whether a window is large enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// It is large enough.
     Fine,
     /// It is tight.
     Warned,
-    /// It is not, and nothing is sent.
+    /// It is too small, and nothing is sent.
     Blocked,
 }
 
 impl Verdict {
-    /// Returns the word used in every output.
+    /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -137,34 +137,34 @@ impl Verdict {
     }
 }
 
-/// A window and the guard's word on it.
+/// A window and the guard's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How many tokens it holds.
+    /// Its size in tokens.
     pub tokens: u64,
-    /// By whose word.
+    /// Where the size comes from.
     pub source: Source,
-    /// Whether it is enough.
+    /// Whether it is large enough.
     pub verdict: Verdict,
-    /// The least that would have been enough.
+    /// The minimum.
     pub least: u64,
 }
 
-/// What a session says of its model's window.
+/// What a session says about its model's window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
-    /// The size that its file names.
+    /// The size in its file.
     pub file: Option<u64>,
     /// The model.
     pub model: Option<&'a str>,
-    /// The size of the largest request to which the model answered.
+    /// The size of the largest request that the model answered.
     pub answered: Option<u64>,
 }
 
 impl Windows {
-    /// Returns the window of a model: the one `asked` for, the table's, the session's file's, the known one of the
-    /// model, or the default; the last three large enough for what the model answered to and more; and the cap where that is
-    /// smaller. A size of zero says nothing.
+    /// Returns the window of a model: `asked`, or the size in the user's table, in the session's file or in the built-in table,
+    /// or the default. The last three are raised to have room for what the model answered. A smaller cap then applies, except to
+    /// `asked`. A size of zero is ignored.
     pub fn resolve(&self, asked: Option<u64>, evidence: Evidence<'_>) -> Window {
         let is_size = |tokens: &u64| *tokens > 0;
         let named = || self.models.iter().map(|(name, tokens)| (name.as_str(), *tokens));
@@ -189,7 +189,7 @@ impl Windows {
                 None => (tokens, source),
             }
         };
-        // A caller who asks for a window means this one.
+        // A caller who asks for a window means exactly that one.
         if let Some(cap) = self.cap.filter(is_size)
             && cap < tokens
             && source != Source::Asked
@@ -206,8 +206,8 @@ impl Windows {
     }
 }
 
-/// Returns a window of which nothing is known but that it is larger than this one and holds an answered request: windows of
-/// makers are mostly doubles of each other, and one that the request filled would be compacted for ever.
+/// Returns a window of unknown size that is larger than this one and has room for an answered request: makers mostly
+/// double their windows, and a window that the request fills would be compacted again and again.
 fn doubled(window: u64, answered: u64) -> u64 {
     let holds = |window: &u64| answered < window / 5 * 4;
     iter::successors(Some(window), |window| window.checked_mul(2)).find(holds).unwrap_or(u64::MAX)
@@ -216,20 +216,20 @@ fn doubled(window: u64, answered: u64) -> u64 {
 /// The window of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// What it takes where nothing else is booked.
+    /// Its size if nothing else is booked.
     usual: u64,
-    /// The most that it can be booked for.
+    /// The largest size that can be booked.
     most: u64,
 }
 
-/// How the name of a model ends for which Claude Code books a million tokens.
+/// The suffix of a model's name with which Claude Code books a million tokens.
 const MILLION: &str = "[1m]";
 
-/// How names begin, in small letters, with the usual and the largest window.
+/// Prefixes of names, in lowercase, with the usual and the largest window.
 ///
-/// As of November 2026, from the lists that agents come with: Claude Code 2.1.329 (its usual window, and the largest that
-/// it can ask for), Codex 0.169.0 (`context_window`, `max_context_window`), and pi-ai 0.58.4 (the makers' own windows). Where
-/// two lists differ, the agent's own counts for its models. `[models.NAME]` with `window` in the settings extends it.
+/// As of November 2026, from the lists in agents: Claude Code 2.1.329 (its usual window, and the largest that
+/// it can ask for), Codex 0.169.0 (`context_window`, `max_context_window`), and pi-ai 0.58.4 (the makers' own windows). If
+/// two lists differ, the agent's own applies to its models. `[models.NAME]` with `window` in the settings extends it.
 const MODELS: [(&str, u64, u64); 62] = [
     ("chatgpt-4o", 128_000, 128_000),
     ("claude-", 200_000, 1_000_000),
@@ -295,7 +295,7 @@ const MODELS: [(&str, u64, u64); 62] = [
     ("qwen3-coder", 262_144, 1_000_000),
 ];
 
-/// Returns the window of a model, if it is known.
+/// Returns the window of a model, if known.
 fn known(model: &str) -> Option<Known> {
     let model = model.to_ascii_lowercase();
     if model.ends_with(MILLION) {
@@ -305,7 +305,7 @@ fn known(model: &str) -> Option<Known> {
     longest(named, &model)
 }
 
-/// Returns what belongs to the longest name with which a model's name begins; its maker's name before it counts or not.
+/// Returns the value for the longest prefix of a model's name, with or without the maker's name before it.
 fn longest<'n, T>(names: impl Iterator<Item = (&'n str, T)>, model: &str) -> Option<T> {
     let bare = model.rsplit('/').next().unwrap_or(model);
     // Clouds put the maker's name before a full stop.
