@@ -1,4 +1,4 @@
-//! Answers: the check of a model's message, the meaning of its refusal, and when to ask again.
+//! Answers: checks a model's message, classifies its errors, and decides when to repeat a request.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,16 +14,16 @@ use crate::{
     model::{Block, Message, Stop, Timestamp},
 };
 
-/// The most of a server's words that is in an error.
+/// How many characters of a server's text go into an error.
 const MAX_SAID: usize = 600;
 
-/// The fault of an answer that calls a tool and does not say which one.
+/// The fault of an answer with a tool call that does not name its tool.
 pub(super) fn nameless() -> Fault {
     Fault::BadAnswer { said: "a tool call without a name".to_owned() }
 }
 
-/// Gives each call that has no id, as from some servers, one that no other call of the conversation has: a call must be named
-/// for its result.
+/// Gives each call without an id, which some servers send, an id that is unique in the conversation: its result must refer to
+/// it.
 pub(super) fn with_ids(mut message: Message, request: &ChatRequest<'_>) -> Message {
     let said = request.messages.iter().chain([&message]).flat_map(|message| &message.blocks);
     let mut taken: BTreeSet<String> = said
@@ -46,7 +46,7 @@ pub(super) fn with_ids(mut message: Message, request: &ChatRequest<'_>) -> Messa
     message
 }
 
-/// Puts texts that stand side by side together: where an answer comes in parts, as with citations, they are parts of one text.
+/// Joins adjacent texts: if an answer comes in parts, as with citations, they are parts of one text.
 fn together(blocks: Vec<Block>) -> Vec<Block> {
     let mut all: Vec<Block> = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -58,7 +58,7 @@ fn together(blocks: Vec<Block>) -> Vec<Block> {
     all
 }
 
-/// Returns a message if it says anything, else the fault in it.
+/// Returns a message unless it is empty, else its fault.
 pub(super) fn checked(mut message: Message, stop: Option<&str>) -> Result<Message, Fault> {
     message.blocks = together(message.blocks);
     let is_said = message.blocks.iter().any(|block| match block {
@@ -80,7 +80,7 @@ pub(super) fn checked(mut message: Message, stop: Option<&str>) -> Result<Messag
     })
 }
 
-/// Returns the meaning of a refusal for a caller.
+/// Classifies an error for a caller.
 pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) -> Fault {
     let said = readable(body);
     match overflow::judge(status, body) {
@@ -97,8 +97,8 @@ pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) 
     }
 }
 
-/// Returns how long a server wants to be left alone: in milliseconds, in seconds, or until a date, by its own clock if it
-/// tells the time.
+/// Returns how long a server asks to wait: in milliseconds, in seconds, or until a date, by its own clock if it
+/// reports the time.
 pub(super) fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
@@ -109,7 +109,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option
         return Some(wait);
     }
     let after = text("retry-after")?;
-    // A duration has its unit behind it where a library wrote it that knows no better.
+    // Some libraries wrongly write a duration with its unit.
     let number = after.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = after.get(number.len()..).and_then(|unit| match unit {
         "" | "s" | "sec" | "secs" | "second" | "seconds" => Some(1.0),
@@ -126,7 +126,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option
     u64::try_from(date(after)?.checked_sub(now)?).ok().map(Duration::from_millis)
 }
 
-/// Returns a server's words in one line for a person: the message of an error, the title of a page, else its beginning.
+/// Returns a server's text as one line for people: an error's message, a page's title, else its beginning.
 pub(super) fn readable(body: &str) -> String {
     let value: Option<Value> = serde_json::from_str(body.trim()).ok();
     let message = value.as_ref().and_then(error_message);
@@ -143,24 +143,24 @@ pub(super) fn readable(body: &str) -> String {
     }
 }
 
-/// Returns the meaning of an error that came with a status that speaks of none.
+/// Classifies an error whose HTTP status does not indicate one.
 pub(super) fn refused(body: &Value) -> Fault {
     let codes = ["/error/code", "/error/status", "/code", "/status"];
     let status = codes.iter().find_map(|code| body.pointer(code)?.as_u64());
-    // A provider's own numbers are none of HTTP.
+    // A provider's own numbers are not HTTP statuses.
     let status = status.and_then(|status| u16::try_from(status).ok());
     refusal(status.filter(|status| (400..600).contains(status)), &body.to_string(), None)
 }
 
-/// Returns the message of an error: of its own field, or of a body that is nothing else.
+/// Returns the message of an error: from its own field, or from a body that contains nothing else.
 fn error_message(value: &Value) -> Option<&str> {
     let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
     let said = ["message", "detail", "error"].into_iter().find_map(|key| error.get(key)?.as_str());
     said.or_else(|| error.as_str()).filter(|said| !said.trim().is_empty())
 }
 
-/// Whether a body is an error: it has one in the field for it, where some servers say that there is none, or it is nothing
-/// but the words of one.
+/// Returns true if a body is an error: its error field has content (some servers always send the field), or the body contains
+/// nothing but an error's text.
 pub(super) fn is_error(value: &Value) -> bool {
     let is_said = |said: &Value| said.as_str().is_some_and(|said| !said.trim().is_empty());
     let is_list = |said: &Value| said.as_array().is_some_and(|said| !said.is_empty());
@@ -175,21 +175,21 @@ pub(super) fn is_error(value: &Value) -> bool {
     has_error || (has_words() && !is_message(value) && value.pointer("/choices/0").is_none())
 }
 
-/// Whether a value has what the message of a model has.
+/// Returns true if a value has a field of a model's message.
 pub(super) fn is_message(value: &Value) -> bool {
     const PARTS: [&str; 5] = ["content", "tool_calls", "refusal", "reasoning_content", "reasoning"];
     PARTS.iter().any(|part| value.get(part).is_some())
 }
 
-/// Whether an answer is HTML.
+/// Returns true if an answer is HTML.
 pub(super) fn is_page(body: &str) -> bool {
     let start: String = body.trim_start().chars().take(64).collect::<String>().to_lowercase();
     start.starts_with("<!doctype") || start.starts_with("<html") || start.starts_with("<head")
 }
 
-/// Returns the title of a page, or its words.
+/// Returns the title of a page, or its text.
 fn title(page: &str) -> String {
-    // Lower case of ASCII only, so that places in one are places in the other.
+    // Only ASCII is lowercased, so that offsets in one are valid in the other.
     let lower = page.to_ascii_lowercase();
     let from = lower.find("<title").and_then(|at| Some(at + lower.get(at..)?.find('>')? + 1));
     let title = from.and_then(|from| page.get(from..from + lower.get(from..)?.find('<')?));

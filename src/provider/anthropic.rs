@@ -1,4 +1,4 @@
-//! The shape of Anthropic's messages.
+//! The JSON of Anthropic's Messages API.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,15 @@ use crate::{
     },
 };
 
-/// Returns the body of a request. With `caches` the provider is told where what is sent again ends: behind the system
-/// prompt, which the tools stand before, and behind the newest message and the one of the user before it.
+/// Returns the body of a request. With `caches` it marks the ends of the repeated prefixes for the provider's cache: after the
+/// system prompt, or after the tools without one, and after each of the last two messages in the user's role.
 pub(super) fn body(model: &str, request: &ChatRequest<'_>, caches: bool) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in request.messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
         let parts: Vec<Value> =
             message.blocks.iter().filter_map(|block| part(message.role, block)).collect();
-        // The roles must alternate, and the results of one answer's calls stand in one message.
+        // Roles must alternate, and the results of one answer's calls must be in one message.
         match messages.last_mut() {
             Some((last, all)) if *last == role => all.extend(parts),
             _ if parts.is_empty() => {}
@@ -27,7 +27,7 @@ pub(super) fn body(model: &str, request: &ChatRequest<'_>, caches: bool) -> Valu
         }
     }
     let messages = messages.into_iter().map(|(role, mut content)| {
-        // Results come first in their message, or the request is refused.
+        // Results must come first in their message.
         content.sort_by_key(|part| part.get("type").is_none_or(|kind| kind != "tool_result"));
         json!({"role": role, "content": content})
     });
@@ -67,7 +67,7 @@ fn part(role: Role, block: &Block) -> Option<Value> {
     Some(match block {
         // An empty text is refused.
         Block::Text(text) if text.trim().is_empty() => return None,
-        // Anthropic has no role for the program's words in between.
+        // Anthropic has no role for program text between messages.
         Block::Text(text) if role == Role::System => {
             json!({"type": "text", "text": format!("<system>{text}</system>")})
         }
@@ -90,7 +90,7 @@ fn part(role: Role, block: &Block) -> Option<Value> {
             }
             result
         }
-        // No request asks for thinking, so none needs to be given back; unknown blocks cannot be said.
+        // Requests do not ask for thinking, so it need not be sent back. Unknown blocks cannot be expressed.
         Block::Thinking(_) | Block::Other { .. } => return None,
     })
 }
@@ -107,7 +107,7 @@ fn picture(image: &Image) -> Value {
     json!({"type": "image", "source": source})
 }
 
-/// Reads an answer.
+/// Parses an answer.
 pub(super) fn read(body: &str) -> Result<Message, Fault> {
     let value = openai::parse(body)?;
     let Some(blocks) = value.get("content").and_then(Value::as_array) else {
@@ -129,7 +129,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
             }
             "tool_use" => {
                 let input = match block.get("input") {
-                    // Arguments that were cut, as a stream brought them.
+                    // Arguments that were truncated in a stream.
                     Some(Value::String(input)) => input.clone(),
                     input => input.map_or_else(|| "{}".to_owned(), Value::to_string),
                 };

@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// How long a command may take where the caller sets no limit.
+/// The time limit of a command if the caller sets none.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How many bytes it may print.
+/// The maximum size of its output in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A command that answers prompts.
@@ -29,13 +29,13 @@ const MAX_BYTES: usize = 8 * 1024 * 1024;
 pub struct Command {
     /// The command and its limits.
     pub task: Task,
-    /// How many tokens it takes, if that is known.
+    /// The size of its window in tokens, if known.
     pub window: Option<u64>,
     name: String,
 }
 
 impl Command {
-    /// Returns a command line of `sh` as a model.
+    /// Makes a model of a command line for `sh`.
     pub fn new(line: &str) -> Self {
         let first = line.split_whitespace().next().unwrap_or("command");
         let name = first.rsplit('/').next().unwrap_or(first).to_owned();
@@ -44,14 +44,14 @@ impl Command {
         Self { task, window: None, name }
     }
 
-    /// Has errors and summaries name it in this way, and not by its program.
+    /// Sets the name for errors and summaries, instead of its program's.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Runs it and returns its output, if that is text.
+    /// Runs it and returns its output, which must be text.
     fn ask(&self, input: &[u8], limit: Duration) -> Result<String, ModelError> {
         let fail = |fault| ModelError { model: self.name.clone(), fault };
         let task = Task { limit: self.task.limit.min(limit), ..self.task.clone() };

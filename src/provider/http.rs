@@ -1,11 +1,12 @@
-//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, streamed or at once.
+//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, streamed or not.
 //!
-//! A request whose fault may pass (429, 5xx, a broken connection) is made again after 1, 2, 4 .. seconds or as
-//! the server says, unless that is too long to wait; one that timed out is not, because it would take as long again. A server
-//! that refuses the way in which it is asked, and says which one it wants, is asked in that way from then on.
+//! A request with a transient fault (429, 5xx, a broken connection) is repeated after 1, 2, 4 .. seconds or after the time that
+//! the server asks for, unless that is too long. One that timed out is not repeated, because it would take as long again. If a
+//! server refuses an option of a request and names the one it wants, that one is used from then on.
 //!
-//! Invariant: the key is sent in a header of the request. It is masked in every answer and error, however a server spells it.
-//! Invariant: no key passes other computers as plain text, unless its endpoint says that it may.
+//! Invariant: the key is never sent except in a header of the request, and never appears in an answer or error, however a server
+//! spells it.
+//! Invariant: no key is sent to another computer as plain text unless its endpoint allows it.
 
 use std::{
     borrow::Cow,
@@ -38,17 +39,17 @@ use crate::{
     secrets::{Masking, Masks},
 };
 
-/// The most bytes that are read of an answer.
+/// The maximum size of an answer in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Minimum length of a key that is masked. A server that needs no key gets a placeholder such as `none`, which may be a word of
+/// Minimum length of a key that is masked. A server that needs no key gets a placeholder such as `none`, which may be a word in
 /// any sentence.
 const SECRET: usize = 8;
 
-/// The version of the API that is spoken.
+/// The version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// The interface of an endpoint.
+/// The API of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// OpenAI-compatible chat completions.
@@ -57,49 +58,49 @@ pub enum Api {
     Anthropic,
 }
 
-/// A secret, which nothing prints.
+/// A secret that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// The place of a model and the way in which it is asked.
+/// Where a model is and how to ask it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its interface.
+    /// Its API.
     pub api: Api,
-    /// Its address: a host, the root of its API, or the whole.
+    /// Its URL: a host, the root of its API, or the full address.
     pub url: String,
     /// The model's name.
     pub model: String,
-    /// The key, if it wants one.
+    /// The key, if it needs one.
     pub key: Option<Key>,
-    /// How many tokens the model takes, if that is known.
+    /// The size of the model's window in tokens, if known.
     pub window: Option<u64>,
-    /// How long it is waited for.
+    /// Time limits and retries.
     pub limits: Limits,
-    /// Whether its key may be sent to another computer by plain HTTP.
+    /// True if its key may be sent to another computer over plain HTTP.
     pub insecure: bool,
-    /// How it is reached.
+    /// How to connect to it.
     pub network: Network,
-    /// Whether it is asked to stream; a stream is understood though it was not asked for.
+    /// True if it is asked to stream. A stream is understood even if it was not asked for.
     pub streams: bool,
-    /// Whether it is told what it can cache, where its interface has words for that.
+    /// True if requests mark what can be cached, where the API supports that.
     pub caches: bool,
-    /// The name of the limit of an answer, where the usual one is not known to it.
+    /// The name of the field for the maximum size of an answer, if the endpoint does not know the usual one.
     pub limit_name: Option<String>,
 }
 
-/// How long an endpoint is waited for, and how often it is asked.
+/// Time limits and retries of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For one request, its answer included.
+    /// The time limit of one request, including its answer.
     pub request: Duration,
-    /// For a connection.
+    /// The time limit of connecting.
     pub connect: Duration,
-    /// How many times a request is made again.
+    /// How many times a request is repeated.
     pub retries: u32,
-    /// How long is waited before the first of them; each time it doubles.
+    /// The wait before the first repetition. It doubles each time.
     pub backoff: Duration,
-    /// The longest wait: where the server asks for a longer one the request fails.
+    /// The maximum wait. If the server asks for a longer one, the request fails.
     pub max_wait: Duration,
 }
 
@@ -116,21 +117,21 @@ pub struct Http {
     masking: Masking,
 }
 
-/// The way in which an endpoint wants to be asked.
+/// The options that an endpoint wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Way {
     streams: bool,
     limit_name: String,
-    /// Whether the name was set by the user, who knows better than any words.
+    /// True if the user set the name, so that no error message overrides it.
     is_set: bool,
 }
 
-/// The names of the limit of an answer.
+/// The possible names of the field for the maximum size of an answer.
 const LIMIT_NAMES: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 impl Way {
     fn of(endpoint: &Endpoint, address: &str) -> Self {
-        // OpenAI's newer models know only the one, most others only the other.
+        // OpenAI's newer models only know one of them, most others only the other.
         let usual = LIMIT_NAMES[usize::from(address.starts_with("https://api.openai.com/"))];
         let limit_name = endpoint.limit_name.clone();
         Self {
@@ -140,7 +141,7 @@ impl Way {
         }
     }
 
-    /// Returns the way that a refusal asks for, if it is another one.
+    /// Returns the options that an error asks for, if they differ.
     fn after(&self, fault: &Fault) -> Option<Self> {
         let Fault::Refused { said, .. } = fault else { return None };
         let said = said.to_lowercase();
@@ -166,13 +167,13 @@ impl Way {
     }
 }
 
-/// A request and what is to be known of it.
+/// A request and its properties.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     request: ChatRequest<'a>,
-    /// How long it may take, its repetitions included.
+    /// The time limit, including repetitions.
     limit: Duration,
-    /// Whether most of it will be sent again.
+    /// True if most of it will be sent again.
     is_repeated: bool,
 }
 
@@ -189,7 +190,7 @@ impl Default for Limits {
 }
 
 impl Key {
-    /// Returns a secret, without the white space that comes with a file or a shell.
+    /// Makes a secret. Trims the white space that comes from a file or a shell.
     pub fn new(key: &str) -> Self {
         Self(key.trim().to_owned())
     }
@@ -208,7 +209,7 @@ impl fmt::Debug for Http {
 }
 
 impl Endpoint {
-    /// Returns an endpoint without a key, with the usual limits.
+    /// Makes an endpoint without a key and with default limits.
     pub fn new(api: Api, url: &str, model: &str) -> Self {
         Self {
             api,
@@ -225,20 +226,20 @@ impl Endpoint {
         }
     }
 
-    /// Returns the address of the requests.
+    /// Returns the URL of the requests.
     fn address(&self) -> String {
         let end = match self.api {
             Api::OpenAi => "/chat/completions",
             Api::Anthropic => "/messages",
         };
-        // What comes after the path stays behind it, such as `?api-version=2024-10-21`.
+        // The query stays after the path, such as `?api-version=2024-10-21`.
         let (base, rest) = self.url.split_at(self.url.find(['?', '#']).unwrap_or(self.url.len()));
         let base = base.trim_end_matches('/');
         if base.ends_with(end) {
             return format!("{base}{rest}");
         }
         let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
-        // Anthropic's own root has no version, and servers that speak like it put theirs under a path of their own.
+        // Anthropic's own root has no version, and compatible servers have it under a path of their own.
         let is_versioned = base.rsplit('/').next().is_some_and(|last| {
             last.strip_prefix('v')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -253,7 +254,7 @@ impl Endpoint {
 }
 
 impl Http {
-    /// Makes an endpoint ready; nothing is sent. One whose key would pass other computers as plain text is refused.
+    /// Prepares an endpoint without sending anything. Fails if its key would be sent to another computer as plain text.
     pub fn new(endpoint: Endpoint) -> Result<Self, ModelError> {
         let address = endpoint.address();
         let uri: Option<Uri> = address.parse().ok();
@@ -301,7 +302,7 @@ impl Http {
             .timeout_connect(Some(endpoint.limits.connect))
             .user_agent(concat!("undertext/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls.build())
-            // The default would be read from the environment, which is the caller's matter.
+            // The default proxy would be read from the environment, which is the caller's concern.
             .proxy(proxy)
             .build();
         let agent = Agent::new_with_config(config);
@@ -312,21 +313,21 @@ impl Http {
         Ok(Self { endpoint, address, name, agent, notice, clock: None, way, masking })
     }
 
-    /// Has each request that is made again told to a callback.
+    /// Sets a callback that is called for each repeated request.
     #[must_use]
     pub fn noticed(mut self, notice: impl Fn(&Event) + 'static) -> Self {
         self.notice = Box::new(notice);
         self
     }
 
-    /// Gives it a clock, for a server that says until when it wants to be left alone and not what time it is.
+    /// Sets a clock, for a server that says until when to wait but not what time it is.
     #[must_use]
     pub fn timed(mut self, clock: impl Fn() -> Timestamp + 'static) -> Self {
         self.clock = Some(Box::new(clock));
         self
     }
 
-    /// Returns the body of a request, in the way in which the endpoint wants it.
+    /// Returns the body of a request, with the options that the endpoint wants.
     fn body(&self, asking: &Asking<'_>) -> String {
         let (endpoint, way) = (&self.endpoint, self.way.borrow());
         let request = &asking.request;
@@ -346,11 +347,11 @@ impl Http {
         body.to_string()
     }
 
-    /// Asks, and asks again where that may help.
+    /// Makes a request, and repeats it where that may help.
     fn ask(&self, asking: &Asking<'_>) -> Result<Message, ModelError> {
         let begun = Instant::now();
         let mut body = self.body(asking);
-        // A server that wants neither way has refused.
+        // A server that accepts neither option has refused.
         let mut n_ways = 2;
         let mut attempt = 0;
         loop {
@@ -382,7 +383,7 @@ impl Http {
                     thread::sleep(wait);
                     continue;
                 }
-                // An attempt that had less time than a request usually has ended with the time for all of them.
+                // An attempt that had less time than a usual request has used up the time for all attempts.
                 None if matches!(fault, Fault::TimedOut { .. })
                     && left < self.endpoint.limits.request =>
                 {
@@ -394,7 +395,7 @@ impl Http {
         }
     }
 
-    /// Returns how long to wait before the request is made again, if it is.
+    /// Returns how long to wait before repeating the request; None if it is not repeated.
     fn wait(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
         let limits = &self.endpoint.limits;
         if attempt > limits.retries {
@@ -411,7 +412,7 @@ impl Http {
         }
     }
 
-    /// Makes one request, in the time that is left.
+    /// Makes one request within the time left.
     fn send(&self, body: &str, left: Duration) -> Result<Message, Fault> {
         let limit = self.endpoint.limits.request.min(left);
         let deadline = Deadline::after(limit);
@@ -436,9 +437,9 @@ impl Http {
         let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
         let body = body.map_err(broken)?;
         let body = String::from_utf8_lossy(&body);
-        // A byte order mark is no part of what was said.
+        // A byte order mark is not part of the answer.
         let body = body.trim_start_matches('\u{feff}');
-        // The key is masked before an error cuts the text: half a key is not recognised.
+        // Mask the key before an error truncates the text: half a key would not be recognised.
         let masked = || self.masked(body);
         match (status, moved) {
             (200..300, _) => {
@@ -460,18 +461,18 @@ impl Http {
         }
     }
 
-    /// Reads the body of an answer.
+    /// Parses the body of an answer.
     fn read(&self, body: &str, deadline: &Deadline) -> Result<Message, Fault> {
         let body = self.unstreamed(body, deadline)?;
         let read: fn(&str) -> Result<Message, Fault> = match self.endpoint.api {
             Api::OpenAi => openai::read,
             Api::Anthropic => anthropic::read,
         };
-        // The events of a stream may each have a part of the key.
+        // Each event of a stream may contain a part of the key.
         read(&body).map_err(|fault| read(&self.masked(&body)).err().unwrap_or(fault))
     }
 
-    /// Returns a body in one piece, if it is a stream.
+    /// Joins the events of a body if it is a stream.
     fn unstreamed<'b>(&self, body: &'b str, deadline: &Deadline) -> Result<Cow<'b, str>, Fault> {
         if !stream::is_stream(body) {
             return Ok(Cow::Borrowed(body));
@@ -483,7 +484,7 @@ impl Http {
         stream::joined(body, join, deadline).map(Cow::Owned)
     }
 
-    /// Returns the meaning of a broken connection. An address may hold a password: no error repeats it.
+    /// Classifies a connection error. A URL may contain a password, so no error repeats it.
     fn broken(&self, error: &ureq::Error, limit: Duration) -> Fault {
         match error {
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
@@ -517,7 +518,7 @@ impl Http {
         }
     }
 
-    /// Masks the key in everything that a server chose in its answer.
+    /// Masks the key in every field that the server chose.
     fn masked_answer(&self, mut answer: Message) -> Message {
         answer.id.iter_mut().chain(&mut answer.model).for_each(|text| self.mask(text));
         for block in &mut answer.blocks {
@@ -533,7 +534,7 @@ impl Http {
                     self.mask(name);
                     self.mask(json);
                 }
-                // A server's answer has neither.
+                // A server's answer contains neither.
                 Block::Result { .. } | Block::Image(_) => {}
             }
         }
@@ -593,7 +594,7 @@ fn prompt(request: &SummaryRequest) -> [Message; 1] {
     [Message::new(Role::User, vec![Block::Text(request.prompt.clone())])]
 }
 
-/// Returns an answer as a summary; calls, which nobody offered, are ignored.
+/// Returns an answer as a summary. Calls are ignored, because no tools were offered.
 fn as_summary(message: Message) -> Written {
     let text = message.text();
     Written { text, model: message.model, usage: message.usage, stop: message.stop }

@@ -1,9 +1,9 @@
-//! Models: the only code that speaks to a model, over HTTP or to a command.
+//! Models: the only code that talks to a model, over HTTP or through a command.
 //!
-//! Requests and answers are the normalised view; the shapes of the two common APIs are in `openai` and `anthropic`, and
-//! [`crate::context::overflow`] decides the meaning of a refusal.
+//! Requests and answers are normalised messages. The JSON of the two common APIs is in `openai` and `anthropic`, and
+//! [`crate::context::overflow`] classifies errors.
 //!
-//! Invariant: keys and proxies are passed in, and no error, no `Debug` and no event holds a key.
+//! Invariant: nothing here reads keys or proxies from the environment, and no error, `Debug` output or event contains a key.
 //! Invariant: a summariser is never offered a tool.
 
 mod answer;

@@ -1,15 +1,15 @@
-//! The way to an endpoint: a proxy, and the certificates that are trusted.
+//! The connection to an endpoint: a proxy, and the trusted certificates.
 
 use std::{fmt, net::IpAddr};
 
 use ureq::http::Uri;
 
-/// How an endpoint is reached.
+/// How to connect to an endpoint.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The address of a proxy, which may hold a password.
+    /// The URL of a proxy, which may contain a password.
     pub proxy: Option<String>,
-    /// Certificates to trust instead of the common ones, as PEM.
+    /// Certificates to trust instead of the usual ones, as PEM.
     pub roots: Option<String>,
 }
 
@@ -21,8 +21,8 @@ impl fmt::Debug for Network {
 }
 
 impl Network {
-    /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
-    /// unless `NO_PROXY` lists its host, each also in small letters. To this computer no other one leads.
+    /// Returns the proxy that environment variables set for a URL: `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`,
+    /// unless `NO_PROXY` lists its host; each also in lowercase. This computer itself is always reached without a proxy.
     pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let either = |name: &str| {
             let found = variable(&name.to_lowercase()).or_else(|| variable(name));
@@ -35,7 +35,7 @@ impl Network {
                 .map(|item| item.trim().trim_start_matches(['*', '.']).to_lowercase())
                 .any(|item| {
                     let below = || host.strip_suffix(&item).is_some_and(|rest| rest.ends_with('.'));
-                    // The rest of a bare `*` matches all.
+                    // A bare `*` is empty here; it only counts as the whole list.
                     host == item || (!item.is_empty() && below())
                 })
                 || list.trim() == "*"
@@ -50,17 +50,17 @@ impl Network {
     }
 }
 
-/// Returns whether what is sent to an address passes other computers as plain text.
+/// Returns true if a request to a URL passes through other computers as plain text.
 pub(super) fn is_readable_by_others(uri: &Uri) -> bool {
     uri.scheme_str() == Some("http") && !is_this_computer(&host(uri))
 }
 
-/// Returns the host of an address, in small letters.
+/// Returns the host of a URL, in lowercase.
 fn host(uri: &Uri) -> String {
     uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase()
 }
 
-/// Returns whether a host is the computer that asks.
+/// Returns true if a host is this computer.
 fn is_this_computer(host: &str) -> bool {
     let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
     host.parse().is_ok_and(is_own) || host == "localhost" || host.ends_with(".localhost")

@@ -1,4 +1,4 @@
-//! The shape of OpenAI's chat completions, as most servers speak it.
+//! The JSON of OpenAI's Chat Completions API, as most servers implement it.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     provider::answer::{checked, is_error, is_message, is_page, nameless, readable, refused},
 };
 
-/// Returns the body of a request; the limit of the answer has two names.
+/// Returns the body of a request. `limit` is the name of the field for the maximum size of the answer.
 pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, limit: &str) -> Value {
     let mut messages = Vec::new();
     if !request.system.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, limit: &str) 
     Value::Object(body)
 }
 
-/// Adds a message; a message of a tool becomes one for each of its answers.
+/// Adds a message. A tool's message becomes one message for each result.
 fn write(message: &Message, messages: &mut Vec<Value>) {
     let mut parts = Vec::new();
     let mut calls = Vec::new();
@@ -52,7 +52,7 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
                 let text = block.answer_text();
                 messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
             }
-            // Reasoning is the provider's own and is asked for again; unknown blocks cannot be said.
+            // Reasoning belongs to the provider and is produced again. Unknown blocks cannot be expressed.
             Block::Thinking(_) | Block::Other { .. } => {}
         }
     }
@@ -63,7 +63,7 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
     let is_text = parts.iter().all(|part| part.get("type").is_some_and(|kind| kind == "text"));
     let content = match parts.as_slice() {
         [] => Value::Null,
-        // Plain words are sent as a string: not every server takes parts.
+        // Plain text is sent as a string, because some servers do not accept parts.
         parts if is_text => {
             let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
             texts.collect::<Vec<_>>().join("\n").into()
@@ -88,7 +88,7 @@ fn picture(image: &Image) -> Value {
     json!({"type": "image_url", "image_url": {"url": url}})
 }
 
-/// Returns JSON that should be an object; any other value is put into one.
+/// Returns JSON that should be an object. Any other value is wrapped in one.
 pub(super) fn object(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Value::Object(object),
@@ -99,21 +99,21 @@ pub(super) fn object(text: &str) -> Value {
 
 /// Parses the body of an answer, which may also be an error or not JSON at all.
 pub(super) fn parse(body: &str) -> Result<Value, Fault> {
-    // Half of a character, where an answer was cut, is no reason to lose all of it.
+    // Half a character where an answer was truncated is no reason to lose all of it.
     let mended = || serde_json::from_str(&json::mended(body)?).ok();
     let Some(value @ Value::Object(_)) = serde_json::from_str(body).ok().or_else(mended) else {
         let what = if is_page(body) { "" } else { "not a JSON object: " };
         return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
     };
-    // Some servers refuse with a status of 200.
+    // Some servers report an error with status 200.
     if is_error(&value) { Err(refused(&value)) } else { Ok(value) }
 }
 
-/// Reads an answer: a completion, or just its message.
+/// Parses an answer: a completion, or just its message.
 pub(super) fn read(body: &str) -> Result<Message, Fault> {
     let value = parse(body)?;
     let choice = value.pointer("/choices/0");
-    // A gateway tells there what became of the server behind it.
+    // A gateway reports the error of the server behind it there.
     let behind = json!({"error": choice.and_then(|choice| choice.get("error"))});
     if is_error(&behind) {
         return Err(refused(&behind));
@@ -183,7 +183,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
     checked(message, stop)
 }
 
-/// Reads why an answer ended; a gateway may hand on the words of another interface.
+/// Parses the stop reason of an answer. A gateway may pass on those of another API.
 fn stop_of(word: &str) -> Option<Stop> {
     Some(match word {
         "stop" => Stop::End,

@@ -1,8 +1,8 @@
-//! A command that is given its input at once and has its output read to the end, within limits.
+//! Runs a command with all its input at once and reads its output to the end, within limits.
 //!
-//! It runs in a process group of its own, which is killed when the time is up, when it prints too much, when it is done, and
-//! when this program ends, by whichever signal: nothing that it started stays behind, but for a process that made itself a
-//! new session. For the last of these a guard waits at the other end of a pipe, which closes with this program.
+//! The command gets its own process group, which is killed when the time is up, when it prints too much, when it is done, and
+//! when this program ends, by whichever signal. So nothing that it started survives, except a process that made itself a
+//! new session. A guard process kills the group if this program ends: it waits at the other end of a pipe, which closes then.
 
 use std::{
     io::{self, Read, Write},
@@ -16,14 +16,14 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How many bytes of its errors are kept.
+/// How many bytes of its stderr are kept.
 const MAX_ERRORS: usize = 64 * 1024;
 
-/// How long output is waited for once the command itself is done.
+/// How long to wait for output after the command itself has ended.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long the end of the output is waited for once all is killed: on a busy machine its reader comes late, and a process
-/// that made itself a new session may hold the pipe for ever.
+/// How long to wait for the end of the output after everything was killed: on a busy machine the reader is late, and a process
+/// that made itself a new session may keep the pipe open forever.
 const LAST: Duration = Duration::from_secs(5);
 
 /// A command and its limits.
@@ -33,27 +33,27 @@ pub struct Task {
     pub line: String,
     /// The folder to run it in, if not the current one.
     pub folder: Option<PathBuf>,
-    /// How long it may take.
+    /// The time limit.
     pub limit: Duration,
-    /// How many bytes it may print.
+    /// The maximum size of its output in bytes.
     pub max_bytes: usize,
 }
 
-/// The end of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Its output.
+    /// Its stdout.
     pub output: Vec<u8>,
-    /// Its errors.
+    /// Its stderr.
     pub errors: String,
-    /// Its exit code; none if it was killed.
+    /// Its exit code; None if it was killed.
     pub code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
 }
 
 impl Done {
-    /// Returns in words how it ended, with its errors if it told any.
+    /// Returns a text that says how it ended, with its stderr if there is any.
     pub fn said(&self, end: &str) -> String {
         match self.errors.trim() {
             "" => end.to_owned(),
@@ -62,7 +62,7 @@ impl Done {
     }
 }
 
-/// Why a command was not run to its end.
+/// Why a command did not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -77,22 +77,22 @@ pub enum RunError {
     TooMuch(usize),
 }
 
-/// The guard of a group: it reads which group it is, then until this program has ended, and then kills the group.
+/// The script of a group's guard: it reads the number of the group, waits until this program has ended, and kills the group.
 const GUARD: &str = r#"read -r group && { read -r _; kill -KILL "-$group"; }"#;
 
-/// A group that is killed when this value is dropped, or when this program ends without that.
+/// A process group that is killed when this value is dropped, or when this program ends without dropping it.
 struct Group {
     child: Child,
     guard: Option<Child>,
 }
 
 impl Group {
-    /// Runs a command in a group of its own. Its guard is there before, and only has to be told its number.
+    /// Runs a command in its own group. Its guard starts first, and then only needs the group's number.
     fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut guard = Command::new("/bin/sh");
         guard.args(["-c", GUARD]).process_group(0);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A machine that has no room for the guard runs the command all the same.
+        // If the machine cannot start the guard, the command runs without it.
         let mut guard = guard.spawn().ok();
         let child = command.process_group(0).spawn();
         let told = guard.as_mut().and_then(|guard| guard.stdin.as_mut()).zip(child.as_ref().ok());
@@ -117,7 +117,7 @@ fn end(guard: &mut Child) {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The guard goes first: once the command was waited for, its number may be another's.
+        // End the guard first: after waiting for the command, another process may get its number.
         self.guard.as_mut().map(end);
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);
@@ -139,7 +139,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     let child = &mut group.child;
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
-        // A command that does not read its input has not failed; its output decides.
+        // A command that does not read its input has not failed. Its output decides.
         thread::Builder::new().spawn(move || drop(stdin.write_all(&input)))?;
     }
     let output = child.stdout.take().map(|pipe| collect(pipe, task.max_bytes + 1)).transpose()?;
@@ -150,7 +150,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     let mut ended = None;
     let status = loop {
         let left = task.limit.saturating_sub(start.elapsed());
-        // The output's end is waited for, and the process looked at in between: one that it started may hold the pipe.
+        // Wait for the end of the output and check the process in between: a process that it started may keep the pipe open.
         match (&output, &printed) {
             (Some(output), None) => printed = output.recv_timeout(pause.min(left)).ok(),
             _ => thread::sleep(pause.min(left)),
@@ -178,7 +178,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     Ok(Done { output, errors, code: status.code(), signal: status.signal() })
 }
 
-/// Reads a pipe to its end, or to this many bytes, and hands over the bytes.
+/// Reads a pipe to its end, or up to this many bytes, and sends the bytes.
 fn collect(pipe: impl Read + Send + 'static, most: usize) -> io::Result<Receiver<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
     thread::Builder::new().spawn(move || {
@@ -187,7 +187,7 @@ fn collect(pipe: impl Read + Send + 'static, most: usize) -> io::Result<Receiver
         let _ = pipe.read_to_end(&mut bytes);
         // A receiver that gave up no longer listens.
         let _ = send.send(bytes);
-        // The rest is read too, so that the command does not die of a closed pipe for a few words too many.
+        // Read the rest too, so that a few bytes too many do not kill the command with a closed pipe.
         let _ = io::copy(pipe.get_mut(), &mut io::sink());
     })?;
     Ok(receive)

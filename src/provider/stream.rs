@@ -1,9 +1,9 @@
-//! Streams: an answer that comes as server-sent events, put together as if it had come at once.
+//! Streams: joins an answer that comes as server-sent events into the body it would have had otherwise.
 //!
-//! Servers stream though nobody asked them to, so a body is taken for a stream by its looks. Nothing is shown before the end,
-//! so the events are read when all of them are there.
+//! Servers may stream without being asked to, so a stream is recognised by its content. Nothing is shown before the end,
+//! so events are parsed after all of them have arrived.
 //!
-//! Invariant: a stream that breaks off before its answer has ended is no answer.
+//! Invariant: a stream that breaks off before its answer has ended is never accepted as an answer.
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +18,16 @@ use crate::{
     provider::answer::{is_error, readable},
 };
 
-/// Whether a body is a stream of events.
+/// Returns true if a body is a stream of events.
 pub(super) fn is_stream(body: &str) -> bool {
     let start = body.trim_start();
     ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| start.starts_with(field))
 }
 
-/// Puts the events of one interface together, and says whether the answer has ended.
+/// Joins the events of one API, and returns whether the answer has ended.
 pub(super) type Join = fn(&[Value], &Deadline) -> Result<(Value, bool), Fault>;
 
-/// The time at which a request has taken too long, whatever its server sends.
+/// The time limit of a request, whatever its server sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     begun: Instant,
@@ -35,19 +35,19 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Starts a request that may take this long.
+    /// Starts a time limit.
     pub(super) fn after(limit: Duration) -> Self {
         Self { begun: Instant::now(), limit }
     }
 
-    /// Fails once the time is over.
+    /// Fails after the time limit.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let limit = self.limit;
         if self.begun.elapsed() >= limit { Err(Fault::TimedOut { limit }) } else { Ok(()) }
     }
 }
 
-/// Returns the body that a stream would have been in one piece.
+/// Returns the body that a stream would have been without streaming.
 pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<String, Fault> {
     let off = || {
         let said = "the stream ended before the answer was complete".to_owned();
@@ -62,7 +62,7 @@ pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<Stri
         match parsed(event, &mut has_halves) {
             Ok(more) => values.extend(more),
             Err(_) if nth + 1 == events.len() => return Err(off()),
-            // Words that cannot be read would be missing from the answer.
+            // Text that cannot be parsed would be missing from the answer.
             Err(broken) => {
                 let said = format!("an event of its stream is not JSON: {}", readable(broken));
                 return Err(Fault::BadAnswer { said });
@@ -84,8 +84,8 @@ pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<Stri
     if is_done || has_ended { Ok(said(&whole)) } else { Err(off()) }
 }
 
-/// Returns the values of an event, or the words that are none. Some servers end an event with its line, so that several look
-/// like one, and some cut their words within a character, whose other half comes with the next event.
+/// Returns the values of an event, or the text that cannot be parsed. Some servers end an event after one line, so that several
+/// look like one, and some split text within a character, whose other half comes with the next event.
 fn parsed<'e>(event: &'e str, has_halves: &mut bool) -> Result<Vec<Value>, &'e str> {
     let mut read = |text: &str| {
         serde_json::from_str(text).ok().or_else(|| {
@@ -97,12 +97,12 @@ fn parsed<'e>(event: &'e str, has_halves: &mut bool) -> Result<Vec<Value>, &'e s
     if let Some(value) = read(event) {
         return Ok(vec![value]);
     }
-    // A mark of the end, or a sign of life, is a plain word.
+    // An end marker or a keep-alive is a plain word.
     let lines = event.lines().filter(|line| line.contains(['{', '}', '"']));
     lines.map(|line| read(line).ok_or(line)).collect()
 }
 
-/// Returns the data of each event; a line may end in each of the ways that there are.
+/// Returns the data of each event. A line may end with CRLF, CR or LF.
 fn events(body: &str) -> Vec<String> {
     let body = body.replace("\r\n", "\n").replace('\r', "\n");
     let mut events: Vec<String> = Vec::new();
@@ -125,12 +125,12 @@ fn events(body: &str) -> Vec<String> {
     events
 }
 
-/// Returns a string of a value, empty if there is none.
+/// Returns a string in a value; empty if it is missing.
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns words that come as a string, or as the texts of parts.
+/// Returns a text that is a string or a list of parts.
 fn words(value: &Value) -> String {
     match value {
         Value::String(words) => words.clone(),
@@ -141,7 +141,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// A call of a chat completion, as far as it has come.
+/// A call of a chat completion, as far as it has arrived.
 #[derive(Default)]
 struct Call {
     index: Option<u64>,
@@ -150,7 +150,7 @@ struct Call {
     input: Input,
 }
 
-/// The input of a call as it grows, with its open brackets: it is parsed only once they are closed.
+/// The input of a call as it grows, with its open brackets. It is parsed only when all are closed.
 #[derive(Default)]
 struct Input {
     text: String,
@@ -197,8 +197,8 @@ struct Calls {
     by_id: BTreeMap<String, usize>,
 }
 
-/// Adds a part of a call to the call that it is a part of: by its index, else by its id, else the last one. Servers that
-/// have one index for all calls, or none, tell them apart by their ids, or send each of them whole.
+/// Adds a part of a call to its call: by index, else by id, else to the last one. Servers that
+/// use the same index for all calls, or none, distinguish them by id, or send each call whole.
 fn add(calls: &mut Calls, part: &Value) {
     let index = part.get("index").and_then(Value::as_u64);
     let (id, name) = (text(part, "/id"), text(part, "/function/name"));
@@ -220,7 +220,7 @@ fn add(calls: &mut Calls, part: &Value) {
         calls.all.len() - 1
     });
     let Some(call) = calls.all.get_mut(at) else { return };
-    // Some servers repeat the names with each chunk.
+    // Some servers repeat the names in each chunk.
     for (known, more) in [(&mut call.id, id), (&mut call.name, name)] {
         if known.is_empty() {
             more.clone_into(known);
@@ -234,7 +234,7 @@ fn add(calls: &mut Calls, part: &Value) {
     }
 }
 
-/// Puts the chunks of a chat completion together.
+/// Joins the chunks of a chat completion.
 pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
     let mut whole = Map::new();
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
@@ -280,12 +280,12 @@ pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value
     Ok((whole.into(), has_ended))
 }
 
-/// Returns a field of a value if it is an object, else an empty one, which can be written to.
+/// Returns a field of a value if it is an object, else an empty object that can be written to.
 fn object(value: &Value, key: &str) -> Value {
     value.get(key).filter(|field| field.is_object()).cloned().unwrap_or_else(|| json!({}))
 }
 
-/// Puts the events of a message together.
+/// Joins the events of a message.
 pub(super) fn message(events: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
     let mut whole = json!({});
     let mut blocks: Vec<(u64, Value, String)> = Vec::new();
@@ -325,7 +325,7 @@ pub(super) fn message(events: &[Value], deadline: &Deadline) -> Result<(Value, b
                 for (key, value) in
                     event.get("usage").and_then(Value::as_object).into_iter().flatten()
                 {
-                    // What was sent is counted at the start, and not again by every server at the end.
+                    // Input tokens are reported at the start, and not every server repeats them at the end.
                     if !value.is_null()
                         && (value != 0 || whole.pointer(&format!("/usage/{key}")).is_none())
                     {
