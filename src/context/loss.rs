@@ -212,7 +212,7 @@ impl Check {
     }
 
     fn keeps_any(&self) -> bool {
-        // Every text matches a request without distinctive words, such as "go on".
+        // A request without distinctive words, such as "go on", does not count: every summary matches it.
         let counts = |kind: Kind, thing: &Thing| kind != Kind::Requests || is_told(&thing.what);
         self.things().any(|(kind, thing)| thing.is_kept && counts(kind, thing))
     }

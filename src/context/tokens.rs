@@ -96,7 +96,7 @@ impl Encoding {
     }
 }
 
-/// Returns true if a string is a file: base64 that is longer than an image's cost, or a data URL.
+/// Returns true if a string is a file: base64, bare or in a data URL, that would count more than an image as text.
 ///
 /// Data that only its provider can read uses the URL alphabet of base64, and counts as text.
 fn is_file(string: Raw<'_>) -> bool {

@@ -16,7 +16,7 @@ use std::{
 pub struct Visible<'a> {
     /// The folder that the user works in or named.
     pub folder: Option<&'a Path>,
-    /// True if the user also allowed files outside of it.
+    /// True if the user asked for files outside of it too.
     pub outside: bool,
     /// Folders and files of this user that are never shown, in addition to those recognised by name.
     pub hidden: &'a [PathBuf],

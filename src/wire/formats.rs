@@ -18,7 +18,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// Returns the format that knows the most of the first [`SURE`] records; else the most of all records; else one that
+/// Returns the format that knows the most of the first few records; else the most of all records; else one that
 /// some of them resemble.
 pub fn detect(records: &[Fields<'_>]) -> Option<&'static dyn Format> {
     let known =

@@ -15,6 +15,8 @@ use crate::{
 /// Writes records of one format.
 pub trait Write {
     /// Returns true if a record names the model ([`Nearby::Model`]).
+    ///
+    /// [`Nearby::Model`]: crate::wire::Nearby::Model
     fn names_model(&self, _record: &Record) -> bool {
         false
     }

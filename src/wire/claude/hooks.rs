@@ -8,7 +8,7 @@
 //! that names the container: that one already existed and was empty.
 //!
 //! A line that somebody extended is theirs: it is never changed, and counts as a call if it makes this one.
-//! The same holds for a group with additional fields, such as a matcher, without our line in it.
+//! A group to which somebody added fields, such as a matcher, stays too, but without our line.
 
 use serde::de::IgnoredAny;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Leaves: the ends of branches that the user reverted.
 //!
 //! A branch is a stretch of entries that no resume reaches: after a rewind, before a second root, or of a sub-agent. Not a branch
-//! are: blocks and results of a message, copies with the same time, the output of a command with its made-up answer, and API
+//! are: blocks and results of a message, copies with the same time, the report of a command with its made-up answer, and API
 //! errors. A conversation before a `/clear` was not rewound, but nothing else reaches it, so its end is a leaf too.
 
 use std::{cell::OnceCell, collections::BTreeSet};
@@ -136,7 +136,7 @@ impl Twins<'_> {
     }
 }
 
-/// Returns true if a stretch that forks off is not a branch: the output of a command, or a copy of the entry next to it.
+/// Returns true if a stretch that forks off is not a branch: the report of a command, or a copy of the entry next to it.
 fn is_technical(twins: &Twins<'_>, stretch: &[EntryNumber]) -> Result<bool, Failure> {
     if let &[entry] = stretch
         && twins.has(entry)?

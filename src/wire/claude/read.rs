@@ -96,7 +96,7 @@ impl Hint {
     pub(super) const SENT: u8 = 32;
     /// It cannot be a head, and cannot replace a missing parent.
     pub(super) const PROGRESS: u8 = 64;
-    /// It is the output of a command, or an answer that no model gave.
+    /// It reports a command that ran in the program, or is an answer that no model gave.
     pub(super) const LOCAL: u8 = 128;
 
     /// Reads the hint of a record.

@@ -59,7 +59,8 @@ export default function (pi: any) {{
 const PROGRAM: &str = "const program = ";
 const VARIABLES: &str = "const variables = ";
 
-/// Returns the existing extension, if any, updated to make a call.
+/// Returns the extension to write: the existing one if it already makes the call, else a new one. Fails if the existing file is
+/// not ours.
 pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
     let made = extension(agent, call).into_bytes();
     match there {
