@@ -59,7 +59,7 @@ const OPENCODE: Agent = ("opencode", |record| {
     is_id(record.get("id")) || is_id(record.get("info").and_then(|info| info.get("id")))
 });
 
-/// Since 2026.9, OpenClaw stores its sessions in databases.
+/// Since 2026.9, `OpenClaw` stores its sessions in databases.
 const OPENCLAW: &str = "OpenClaw";
 
 const AGENTS: [Agent; 5] = [COPILOT, KIMI_CODE, GEMINI, QWEN, OPENCODE];
