@@ -1,8 +1,8 @@
 //! Errors for arguments that do not parse, in our own words: what is wrong, and what to type next.
 //!
-//! Words and options of git and of other programs lead to the help of the command that does the same here.
+//! A word or option of git or another program is answered with the help for our equivalent command.
 //!
-//! Invariant: no hint for an unknown command changes a session when typed.
+//! Invariant: the command suggested for an unknown one never changes a session.
 
 use std::ffi::OsString;
 

@@ -90,7 +90,7 @@ pub enum Reason {
     Closed,
 }
 
-/// The state of the context to continue with.
+/// Which version of the context to continue with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
     /// The state from before the compaction.

@@ -52,7 +52,7 @@ pub struct Wish {
     pub keep: Keep,
     /// The maximum number of tokens in the kept messages. It overrides a share, but not a number of messages.
     pub room: u64,
-    /// True to compact even if nothing is new since the last time, because the provider said that the request does not fit.
+    /// Compact even if nothing is new since the last compaction. Set when the provider rejects a request as too large.
     pub again: bool,
 }
 

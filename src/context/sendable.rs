@@ -18,7 +18,7 @@ const SAID: usize = 200;
 pub(super) fn picture(image: &Image, shape: Shape) -> Result<Option<Image>, String> {
     let media = image.media.as_deref().unwrap_or("image/png").to_ascii_lowercase();
     match &image.source {
-        // A data URL may be where the image's bytes should be.
+        // The data field may hold a whole data URL instead of bare base64.
         Source::Data(data) if data.starts_with("data:") => {
             let image = Image::at(data, image.bytes);
             Ok(Some(match &image.source {

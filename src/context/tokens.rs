@@ -41,7 +41,7 @@ const CALL: u64 = 10;
 pub const END: u64 = 2;
 /// The tokens of an image: the most that a provider charges for one before it scales it down.
 const IMAGE: u64 = 1_600;
-/// Up to this many characters, a string counted as text takes no more tokens than an image.
+/// The longest string, in characters, that costs no more tokens as text than an image does.
 const AS_WORDS: u64 = 4 * IMAGE;
 /// From this many messages on, counting is worth a second thread.
 const FEW: usize = 16;

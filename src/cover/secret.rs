@@ -63,7 +63,7 @@ impl Secret {
 }
 
 impl Spelling {
-    /// Returns true if a text ends with a proper prefix of it.
+    /// Returns true if the text ends with the beginning of this spelling, but not all of it.
     pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
         let mut cuts = (SHORTEST..self.bytes.len()).filter_map(|length| self.bytes.get(..length));
         cuts.any(|cut| text.ends_with(cut))

@@ -525,8 +525,8 @@ impl Intake<'_> {
         self.states.files.iter().find(|(_, path)| is_same(path, &named)).map(|(n, _)| *n)
     }
 
-    /// Returns true if the agent reads another file of the session than its live file: the one its index names, or otherwise one
-    /// that was begun later.
+    /// Returns true if the agent has moved on from the session's live file: its index names another file or, if it names none, a
+    /// newer file exists.
     fn is_left(&self, live: FileNumber) -> bool {
         if let Some(named) = self.named() {
             return named != live;

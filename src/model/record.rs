@@ -14,7 +14,7 @@ pub enum Kind {
     User,
     /// A message to the model in the user's place that does not start a turn.
     Note,
-    /// Text or calls of the model.
+    /// Text or tool calls from the model.
     Assistant,
     /// A tool result.
     Result,

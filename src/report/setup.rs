@@ -52,7 +52,7 @@ pub struct SetUp<'a> {
 pub enum SettingUp {
     /// It was made.
     Made,
-    /// It would be made.
+    /// Dry run: the change would have been made.
     Planned,
     /// The user declined it.
     Declined,

@@ -138,7 +138,7 @@ pub(super) fn sieve(pattern: &Pattern, marks: &[&str]) -> Sieve {
 /// A search in bytes.
 type Find = dyn Fn(&[u8]) -> Option<Range<usize>> + Send + Sync;
 
-/// A search for any of some characters as `\uXXXX` escapes.
+/// Searches for any character of a set, written as a `\uXXXX` escape.
 struct Escaped {
     /// Their UTF-16 units, ascending; for a surrogate pair, its first unit.
     units: Vec<u16>,

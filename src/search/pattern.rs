@@ -33,7 +33,7 @@ pub enum Case {
     Told,
 }
 
-/// Why a pattern cannot be searched.
+/// Why a pattern cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It is empty.

@@ -153,7 +153,7 @@ impl Seeker {
             return;
         }
         let Envelope { kind, time, .. } = moved.session.format.envelope(record);
-        // A record such as a title that is written again and again counts as one text.
+        // Undated metadata gets the session's time, so that a title written repeatedly counts as one text.
         let time = time.or(undated.filter(|_| matches!(kind, Kind::Meta | Kind::Opaque)));
         let said = time.or(undated);
         let is_late = |since: Timestamp| said.is_none_or(|said| since <= said);

@@ -14,7 +14,7 @@ use crate::{
     json::Raw,
 };
 
-/// How many bytes before a keyword are examined: the rest of a name.
+/// How many bytes before a keyword are examined, because the keyword may be the end of a longer name.
 const BEFORE: usize = 64;
 /// How many bytes from a keyword on are examined at first; more if a match continues.
 const BEHIND: usize = 512;

@@ -188,7 +188,7 @@ pub(crate) enum Said {
     Again,
 }
 
-/// Updates a card for an entry.
+/// Updates a session's card to account for an entry.
 pub(crate) fn see_entry(
     card: &mut Card,
     kind: Kind,

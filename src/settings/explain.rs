@@ -8,7 +8,7 @@ use super::{
 };
 
 impl Read {
-    /// Returns the effective settings as a file.
+    /// Returns the effective settings as the text of a settings file.
     pub fn explain(&self) -> String {
         let known = keys(&EXAMPLE_FILE).unwrap_or_default();
         let mut text = String::with_capacity(EXAMPLE.len() * 2);

@@ -1,6 +1,6 @@
 //! Typos: the distance between a typed word and a known one.
 
-/// The maximum length of a word; a longer one has no similar words.
+/// Words longer than this are not compared for similarity.
 const LONGEST: usize = 64;
 
 /// Returns the number of insertions, deletions, substitutions and transpositions that turn one word into the other.

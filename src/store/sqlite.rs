@@ -414,7 +414,8 @@ impl SqliteStore {
         while let Some(row) = found.next()? {
             let seq: u64 = row.get(0)?;
             let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            let journal::Row { session, mut commit } = journal::decode(seq, body, false)?;
+            let journal::Row { session, mut commit } =
+                journal::decode(seq, body, journal::Hashes::Skipped)?;
             let operation = &commit.operation;
             let (mut state, mut card) = (State::default(), Card::default());
             let tail = match tails.entry(session) {

@@ -24,7 +24,7 @@ use crate::{
 
 /// How many matches an error lists.
 const LISTED: usize = 8;
-/// The minimum length of the beginning of a session id as shown to you.
+/// The minimum number of characters in an abbreviated session id.
 const SHORT: usize = 8;
 /// A number with at least this many digits, the length in which ids are shown, may be the beginning of an entry id.
 const DIGITS: usize = 8;

@@ -60,12 +60,19 @@ pub(crate) struct Stands {
     pub(crate) is_of_sub_agent: bool,
 }
 
-/// Returns where each of these entries is. `wants_steps` adds the step within its turn.
+/// How precisely a place is wanted. Finding the step within a turn costs more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    Turn,
+    Step,
+}
+
+/// Returns where each of these entries is.
 pub(crate) fn stands(
     store: &dyn Store,
     session: &Session,
     entries: &[EntryNumber],
-    wants_steps: bool,
+    precision: Precision,
 ) -> Result<Vec<Stands>, SessionError> {
     let state = store.state(session.key)?;
     let asked: EntrySet = entries.iter().copied().collect();
@@ -91,7 +98,7 @@ pub(crate) fn stands(
         };
         found.known.insert(entry, (stand, None));
     }
-    found.answer(entries, wants_steps)
+    found.answer(entries, precision)
 }
 
 /// The first entry of a turn, and the entry before it on the path.
@@ -300,7 +307,7 @@ impl<'a> Finding<'a> {
     fn answer(
         self,
         entries: &[EntryNumber],
-        wants_steps: bool,
+        precision: Precision,
     ) -> Result<Vec<Stands>, SessionError> {
         let turns = self.known.values().filter_map(|(_, turn)| *turn);
         let first =
@@ -311,7 +318,7 @@ impl<'a> Finding<'a> {
         for entry in entries {
             let (stand, turn) = self.known.get(entry).cloned().unwrap_or((Stand::Left, None));
             let step = match (&places, turn) {
-                (Some(turns), Some(_)) if wants_steps => {
+                (Some(turns), Some(_)) if precision == Precision::Step => {
                     step_of(&self.view, self.session, turns, &self.path, *entry)?
                 }
                 _ => None,

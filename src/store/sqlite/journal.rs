@@ -75,8 +75,15 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     (out.0.len() <= BYTES).then_some(out.0)
 }
 
-/// Decodes a row. Line hashes may be skipped for reading only, because the checksum covers the lines.
-pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreError> {
+/// Whether the hashes of a row's lines are computed. Reading can skip them, because the checksum covers the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hashes {
+    Computed,
+    Skipped,
+}
+
+/// Decodes a row.
+pub(super) fn decode(seq: u64, body: &[u8], hashes: Hashes) -> Result<Row, StoreError> {
     let torn = |problem: &str| StoreError::corrupt(format!("row {seq} of the journal"), problem);
     let (content, sum) = body
         .len()
@@ -100,7 +107,7 @@ fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
     sum
 }
 
-fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
+fn read(mut from: In<'_>, hashes: Hashes) -> Option<Row> {
     let session = SessionKey(from.number()?.cast_signed());
     let (operation, words) = from.operation()?;
     let (mut entries, mut lines, mut records) = (Vec::new(), Vec::new(), Vec::new());
@@ -156,7 +163,7 @@ fn put_line(out: &mut Out, line: &NewLine) {
     });
 }
 
-fn take_line(from: &mut In<'_>, hashes: bool) -> Option<NewLine> {
+fn take_line(from: &mut In<'_>, hashes: Hashes) -> Option<NewLine> {
     let bytes = from.bytes()?.to_vec();
     let mut rest: usize = 0;
     let texts = from.list(|from| {
@@ -173,7 +180,7 @@ fn take_line(from: &mut In<'_>, hashes: bool) -> Option<NewLine> {
     if rest > bytes.len() {
         return None;
     }
-    let id = if hashes { LineId::of(&bytes) } else { LineId::default() };
+    let id = if hashes == Hashes::Computed { LineId::of(&bytes) } else { LineId::default() };
     let (alone, came, text_ids) = (EntryId::of(None, id), None, Vec::new());
     Some(NewLine { bytes, id, came, alone, texts, text_ids, wholes })
 }

@@ -95,7 +95,7 @@ impl Tables {
         let sql = "SELECT body FROM journal WHERE seq = ?";
         let body: Option<Vec<u8>> = first(&self.db, sql, [at], |row| row.get(0))?;
         // A damaged row is reported when the journal is read.
-        let row = body.and_then(|body| journal::decode(seq, &body, false).ok());
+        let row = body.and_then(|body| journal::decode(seq, &body, journal::Hashes::Skipped).ok());
         Ok(row.map(|row| row.commit.operation.hash))
     }
 

@@ -380,7 +380,7 @@ impl Salvage {
         table.scan(&self.old, &self.probes, &mut |row| {
             let seq: u64 = row.get(0)?;
             let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            rows.insert(seq, journal::decode(seq, body, true)?);
+            rows.insert(seq, journal::decode(seq, body, journal::Hashes::Computed)?);
             Ok(())
         })?;
         rows.retain(|_, row| named.contains_key(&row.session));

@@ -101,7 +101,7 @@ impl SqliteStore {
         while let Some(row) = found.next()? {
             let seq: u64 = row.get(0)?;
             let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            rows.push((seq, journal::decode(seq, body, true)?));
+            rows.push((seq, journal::decode(seq, body, journal::Hashes::Computed)?));
         }
         drop(found);
         let Some((last, _)) = rows.last() else { return Ok(()) };

@@ -17,7 +17,10 @@ use crate::{
     search::{Found, FoundLine},
     session::{
         Damages, Session, Stand, View, entry_ids,
-        read::tools::{self, CALL_WITHIN},
+        read::{
+            status::Precision,
+            tools::{self, CALL_WITHIN},
+        },
     },
     store::Store,
     verbs::{
@@ -82,12 +85,12 @@ pub(crate) fn texts(
     Ok(texts)
 }
 
-/// Returns a hit for each text, or `None` if it is no longer anywhere. `wants_steps` adds the step within its turn.
+/// Returns a hit for each text, or `None` if it is no longer anywhere.
 pub(crate) fn hits(
     store: &dyn Store,
     members: &[Member],
     mut texts: Vec<Text>,
-    wants_steps: bool,
+    precision: Precision,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Option<Hit>>, OpsError> {
     name_tools(store, members, &mut texts, damaged)?;
@@ -99,7 +102,7 @@ pub(crate) fn hits(
     for (n, entries) in asked {
         let Some(Member { session, listed, .. }) = members.get(n) else { continue };
         let entries: Vec<EntryNumber> = entries.into_iter().collect();
-        let found = places_of(store, session, &listed.card, &entries, wants_steps, damaged)?;
+        let found = places_of(store, session, &listed.card, &entries, precision, damaged)?;
         places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
     }
     let mut hits = Vec::with_capacity(texts.len());

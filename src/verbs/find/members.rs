@@ -16,7 +16,7 @@ use crate::{
         Session, Stand, entry_ids,
         read::{
             listing,
-            status::{Stands, stands},
+            status::{Precision, Stands, stands},
         },
     },
     store::{Listed, Reach, SessionFilter, Store, StoreError},
@@ -195,10 +195,10 @@ pub(crate) fn places_of(
     session: &Session,
     card: &Card,
     entries: &[EntryNumber],
-    wants_steps: bool,
+    precision: Precision,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<FoundPlace>, OpsError> {
-    let stands = stands(store, session, entries, wants_steps).map_err(OpsError::from);
+    let stands = stands(store, session, entries, precision).map_err(OpsError::from);
     let unknown =
         || Stands { stand: Stand::Unknown, turn: None, step: None, is_of_sub_agent: false };
     let stands = or_named(stands, session, damaged)?
@@ -226,7 +226,7 @@ pub(crate) fn turns_of(
     session: &Session,
     entries: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, CheckpointNumber>, OpsError> {
-    let stands = stands(store, session, entries, false).map_err(OpsError::from);
+    let stands = stands(store, session, entries, Precision::Turn).map_err(OpsError::from);
     let stands = or_named(stands, session, &mut Vec::new())?.unwrap_or_default();
     let turn = |(entry, stands): (&EntryNumber, Stands)| Some((*entry, stands.turn?));
     Ok(entries.iter().zip(stands).filter_map(turn).collect())

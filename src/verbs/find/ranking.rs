@@ -15,7 +15,7 @@ use crate::{
     model::EntryNumber,
     report::{Hit, UnreadSession},
     search::Rank,
-    session::Stand,
+    session::{Stand, read::status::Precision},
     store::Store,
     verbs::{
         OpsError,
@@ -126,7 +126,7 @@ fn stand(
         let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
         let mut damaged = Vec::new();
         let texts = asked.iter().filter_map(|n| texts.get(*n)).map(|text| text.text.clone());
-        let hits = hits(store, members, texts.collect(), true, &mut damaged)?;
+        let hits = hits(store, members, texts.collect(), Precision::Step, &mut damaged)?;
         Ok::<_, OpsError>((asked.clone(), hits, damaged))
     };
     let mut answers = Vec::with_capacity(asked.len());

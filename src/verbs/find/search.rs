@@ -14,6 +14,7 @@ use crate::{
     archive::Archive,
     report::{Counted, Hit, Searched, UnreadSession},
     search::{Found, Seeker, Sought},
+    session::read::status::Precision,
     store::Store,
     verbs::{
         OpsError,
@@ -52,7 +53,8 @@ pub fn search<E: From<OpsError>>(
         told += texts.len();
         let mut unread = Vec::new();
         let is_meant = |hit: &Hit| !(search.is_reverted && is_current(hit));
-        for hit in hits(store, members, texts, wanted <= STEPS, &mut unread)?
+        let precision = if wanted <= STEPS { Precision::Step } else { Precision::Turn };
+        for hit in hits(store, members, texts, precision, &mut unread)?
             .into_iter()
             .flatten()
             .filter(is_meant)

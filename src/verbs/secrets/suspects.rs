@@ -21,7 +21,7 @@ use crate::{
     model::{EntryId, EntryNumber, FileNumber, Kind, OperationNumber},
     report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
     secrets::{Allowed, Found, Masking, Masks, Rules},
-    session::{Session, Stand},
+    session::{Session, Stand, read::status::Precision},
     store::{SessionFilter, Sieve, Store, StoreError},
     verbs::{
         OpsError,
@@ -371,7 +371,7 @@ fn standing(
     entries: &[EntryNumber],
 ) -> Result<(Standing, Vec<UnreadSession>), OpsError> {
     let mut damaged = Vec::new();
-    let places = places_of(store, session, &listed.card, entries, false, &mut damaged)?;
+    let places = places_of(store, session, &listed.card, entries, Precision::Turn, &mut damaged)?;
     let mut standing = Standing::new();
     for (entry, place) in entries.iter().zip(places) {
         let records = store.records(session.key, entry.alone()).map_err(OpsError::from);

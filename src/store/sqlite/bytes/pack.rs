@@ -463,7 +463,9 @@ impl Packing {
         while let Some(beside) = &self.beside {
             let waiting: usize = self.full.iter().map(|bodies| bodies.data.len()).sum();
             let is_over = waiting > WAITING;
-            let Some(packed) = beside.take(is_over)? else { break };
+            let Some(packed) = (if is_over { beside.wait() } else { beside.ready() })? else {
+                break;
+            };
             if let Some(bodies) = self.full.pop_front().and_then(Arc::into_inner) {
                 self.keep_room(bodies);
             }
@@ -487,7 +489,7 @@ impl Packing {
             self.write(db)?;
         }
         while let Some(beside) = self.beside.as_ref().filter(|_| !self.full.is_empty()) {
-            let Some(packed) = beside.take(true)? else { break };
+            let Some(packed) = beside.wait()? else { break };
             self.full.pop_front();
             packed.insert(db)?;
         }
@@ -534,10 +536,14 @@ impl Beside {
         given.and_then(Result::ok).ok_or_else(|| failed(std::io::Error::other("packing ended")))
     }
 
-    /// Returns the next segment, if one is ready or `wait` is set.
-    fn take(&self, wait: bool) -> Result<Option<Packed>, StoreError> {
-        let next = if wait { self.take.recv().ok() } else { self.take.try_recv().ok() };
-        next.transpose().map_err(failed)
+    /// Returns the next segment if one is ready.
+    fn ready(&self) -> Result<Option<Packed>, StoreError> {
+        self.take.try_recv().ok().transpose().map_err(failed)
+    }
+
+    /// Waits for the next segment, and returns it.
+    fn wait(&self) -> Result<Option<Packed>, StoreError> {
+        self.take.recv().ok().transpose().map_err(failed)
     }
 }
 
