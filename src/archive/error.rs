@@ -198,7 +198,7 @@ pub enum SyncError {
     /// The store belongs to another user.
     #[error("{path} belongs to {owner}, and only {owner} may change it")]
     Foreign {
-        /// The store's folder, or the folder in which it would be created.
+        /// The store's folder, or the folder where it would be created.
         path: PathBuf,
         /// The owner.
         owner: String,

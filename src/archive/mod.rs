@@ -147,7 +147,7 @@ pub struct Manner {
     pub force: bool,
     /// Set the file aside and write a successor, even where appending would be enough.
     pub rotate: bool,
-    /// The folder in which the session may work, for agents that keep a list of folders.
+    /// The folder where the session may work, for agents that keep a list of folders.
     pub folder: Option<String>,
 }
 
@@ -298,7 +298,7 @@ impl Archive {
         self.writable = writable;
     }
 
-    /// Sets which sessions are excluded. By default none is.
+    /// Sets which sessions to exclude. The default excludes none.
     pub fn set_exclude(&mut self, exclude: Exclude) {
         self.exclude = exclude;
     }

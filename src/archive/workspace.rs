@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::disk;
 
-/// A description of the folder in which a session works.
+/// A description of the folder where a session works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workspace {
     /// Its path.

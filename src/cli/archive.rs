@@ -446,8 +446,8 @@ impl Context {
         Ok((SessionFilter::default(), None))
     }
 
-    /// Finds a session of the store; without a word, the newest of the current folder. If there is none, or there are several, a
-    /// person at a terminal picks one.
+    /// Finds a session of the store. Without a word, takes the newest one of the current folder. If no session or more than one
+    /// matches, a person at a terminal picks one.
     pub(crate) fn session(
         &mut self,
         archive: &Archive,

@@ -125,7 +125,7 @@ impl Following {
         }
     }
 
-    /// Switches to the file in which the session continues. Returns false if there is none.
+    /// Switches to the file that continues the session. Returns false if no file does.
     fn moves_on(&mut self, context: &mut Context) -> bool {
         if self.due > Instant::now() {
             return false;

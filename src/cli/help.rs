@@ -1,6 +1,6 @@
 //! `help`: lists the commands in groups, and shows the pages about places and options.
 //!
-//! Invariant: no command is missing from the groups, and none is in two of them.
+//! Invariant: every command is in exactly one group.
 
 use std::ffi::OsString;
 use std::io::Write as _;

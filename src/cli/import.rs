@@ -229,7 +229,7 @@ pub(super) fn take_in(
         context.remember(format!("{changed} up to date in the store"));
     }
     for imported in &sessions {
-        // New records of a live file are what the import is for, and a rewritten file is reported with the oddities.
+        // Omit notices about new records, which are the purpose of an import, and about rewritten files, which are reported as oddities.
         let is_told = |notice: &&Notice| {
             !matches!(notice, Notice::Appended { .. } | Notice::Followed { left: None, .. })
         };

@@ -37,7 +37,7 @@ impl Context {
         discover::roots(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders in which agents store their sessions on this machine.
+    /// Returns the folders where agents store their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
         verbs::agent_folders(self.env.home.as_deref(), &self.variables())
     }
@@ -47,7 +47,7 @@ impl Context {
         verbs::unread_folders(self.env.home.as_deref(), &self.variables())
     }
 
-    /// Returns the folders in which agents store additional files away from their sessions, each with its format.
+    /// Returns the folders where agents store additional files away from their sessions, each with its format.
     pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
         discover::annexes(self.env.home.as_deref(), &self.variables()).into_iter()
     }

@@ -223,7 +223,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Returns the settings files in which this user's agents configure their hooks.
+/// Returns the settings files where this user's agents configure their hooks.
 fn places(context: &Context) -> Vec<HookFile> {
     let variable = |name: &str| {
         let folder = context.env.variable(name).map(Path::new);

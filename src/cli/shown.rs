@@ -48,7 +48,7 @@ impl Shown {
         Self { count: None, all: false, full: true, grep: None, verbose: false }
     }
 
-    /// Reads the last entries up to a place or of a passage, as many as the options ask for.
+    /// Reads the last entries before a place or in a passage, up to the limit in the options.
     pub(super) fn read(
         &self,
         context: &Context,
@@ -91,7 +91,7 @@ impl Shown {
         self.has(line) && (is_every || !answers::is_own(line))
     }
 
-    /// Returns true if an entry matches the search pattern, or there is none.
+    /// Returns true if the entry matches the search pattern, or if no pattern was given.
     fn has(&self, line: &Line) -> bool {
         self.grep.as_ref().is_none_or(|pattern| pattern.is_in(&line.messages))
     }

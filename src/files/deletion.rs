@@ -30,7 +30,7 @@ pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, 
     Ok(seen.map(|seen| Timestamp(seen.modified / 1_000_000)))
 }
 
-/// Returns the file in which the agent had the session, if it was deleted and is nowhere else. If it still exists, returns the
+/// Returns the file where the agent had the session, if it was deleted and is nowhere else. If it still exists, returns the
 /// first deleted file that it continues from: without it the agent does not resume the session.
 pub(crate) fn lost(
     archive: &Archive,
@@ -78,7 +78,7 @@ fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &Live
     elsewhere(archive, format, state, file).is_none()
 }
 
-/// Returns the file in which the agent had the session, if it is missing: the live file, or, for a session without one, the file
+/// Returns the file where the agent had the session, if it is missing: the live file, or, for a session without one, the file
 /// that the agent read last. A session has no live file if no agent resumes it or if the file is known to be deleted.
 pub(crate) fn missing(
     archive: &Archive,

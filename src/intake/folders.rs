@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A folder in which an agent keeps its sessions.
+/// A folder where an agent keeps its sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFolder {
     /// The agent.
@@ -32,7 +32,7 @@ pub struct AgentFolder {
     pub path: PathBuf,
 }
 
-/// Returns the folders in which agents keep sessions on this machine. `variable` reads environment variables that configure
+/// Returns the folders where agents keep sessions on this machine. `variable` reads environment variables that configure
 /// agents' folders.
 pub fn agent_folders(
     home: Option<&Path>,

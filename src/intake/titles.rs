@@ -16,7 +16,7 @@ use crate::{
     wire::{self, Format},
 };
 
-/// The files in which agents keep titles, each listed once.
+/// The files where agents keep titles, each listed once.
 #[derive(Default)]
 pub(crate) struct Lists(BTreeMap<PathBuf, &'static dyn Format>);
 

@@ -30,7 +30,7 @@ pub struct Writable {
     files: Vec<PathBuf>,
 }
 
-/// A folder in which files of a format may be written.
+/// A folder where files of a format may be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     format: &'static str,

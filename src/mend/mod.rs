@@ -10,9 +10,9 @@
 //!
 //! Invariant: the damaged store is never changed, and at every moment one of the two has the store's name.
 
-pub(crate) mod take_back;
+pub(crate) mod live_files;
 
-pub(crate) use take_back::{strays, take_back};
+pub(crate) use live_files::{strays, take_back};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -146,7 +146,7 @@ impl Mending {
         &self.folder
     }
 
-    /// Replaces the damaged store with the fresh one, and returns the folder in which the damaged one is kept.
+    /// Replaces the damaged store with the fresh one, and returns the folder where the damaged one is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
         // The index refers to sessions by number. Salvaged sessions keep theirs, but the number of a lost session may be reused.
         WordIndex::remove(&self.root)?;
@@ -235,7 +235,7 @@ fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<
     Ok(salvage.fill_file(&bytes)? > 0)
 }
 
-/// Returns every file in which a session was ever found or is found now, including those that were set aside.
+/// Returns every file where a session was ever found or is found now, including those that were set aside.
 fn files(
     whereabouts: &Whereabouts<'_>,
     salvage: &Salvage,

@@ -16,7 +16,7 @@ pub const WORDS: &str = "search.db";
 pub const SEAL: &str = "search.seal";
 /// The folder of the live files that the store owns.
 pub const TRANSCRIPTS: &str = "transcripts";
-/// The folder in which a new store is built from a damaged one.
+/// The folder where a new store is built from a damaged one.
 pub const MENDING: &str = "mending";
 /// The lines of a damaged store that no operation refers to, in the folder that preserves the damaged store.
 pub const STRAYS: &str = "lines.jsonl";

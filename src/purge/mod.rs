@@ -60,7 +60,7 @@ const TRIED: usize = 3;
 /// The result of purging.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Purged {
-    /// Files in which redacted lines were replaced.
+    /// Files where redacted lines were replaced.
     pub(crate) covered: Vec<PathBuf>,
     /// Files that still contain redacted bytes, each with its session.
     pub(crate) left: Vec<(SessionKey, PathBuf)>,

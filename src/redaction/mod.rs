@@ -91,7 +91,7 @@ pub(crate) struct Found<'f> {
 }
 
 /// Redacts what a verb has found, after every session has caught up, then searches agents' folders. If nothing was found, covers
-/// the files in which an older copy brought redacted lines back.
+/// the files where an older copy brought redacted lines back.
 pub(crate) fn redact(
     archive: &Archive,
     folders: &[PathBuf],

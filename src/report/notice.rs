@@ -167,7 +167,7 @@ impl Notice {
         if let Self::Followed { left, .. } = self { left.clone() } else { None }
     }
 
-    /// Sets the file in which the session continues, if this notice reports a deleted file.
+    /// Sets the file where the session continues, if this notice reports a deleted file.
     pub(crate) fn go_on(&mut self, file: Option<&Path>) {
         if let Self::Gone { to, .. } = self {
             *to = file.map(Path::to_owned);

@@ -24,7 +24,7 @@ pub struct Redacted {
     pub rules: Vec<String>,
     /// The sessions that contain it.
     pub sessions: Vec<RedactedSession>,
-    /// The session files in which it was covered.
+    /// The session files where it was covered.
     pub covered: Vec<PathBuf>,
     /// The session files that may still contain it.
     pub left: Vec<PathBuf>,

@@ -29,7 +29,7 @@ pub enum Sought {
 pub(crate) struct Seeker {
     sought: Sought,
     sieve: Sieve,
-    /// The sieve for sessions in which records have texts beyond their own bytes.
+    /// The sieve for sessions where records have texts beyond their own bytes.
     worded: Sieve,
     /// Only these speakers; all if empty.
     pub(crate) roles: Vec<Role>,

@@ -1,4 +1,4 @@
-//! Finds the folders in which a user's agents store sessions, from the traits of each format.
+//! Finds the folders where a user's agents store sessions, from the traits of each format.
 //!
 //! Invariant: nothing here reads the file system; the folders may not exist.
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cleanup, FORMATS, Folder, Format, Identify, Traits};
 
-/// A folder in which an agent stores sessions.
+/// A folder where an agent stores sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The agent.
@@ -21,7 +21,7 @@ pub struct Home {
     pub is_usual: bool,
 }
 
-/// Returns the folders in which a user's agents store sessions. `variable` looks up environment variables.
+/// Returns the folders where a user's agents store sessions. `variable` looks up environment variables.
 ///
 /// The folder of the native format comes last.
 pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Home> {
@@ -54,7 +54,7 @@ pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     roots
 }
 
-/// Returns the folders in which a user's agents store further session files away from the sessions, paired with the format.
+/// Returns the folders where a user's agents store further session files away from the sessions, paired with the format.
 pub fn annexes(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,

@@ -57,7 +57,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{json::Raw, model::Record, wire::Invalid};
 
-/// The files in which an agent stores a session, derived from names and records.
+/// The files where an agent stores a session, derived from names and records.
 pub trait Layout {
     /// Returns the agent's own number of a rotated file, if the name is one.
     fn rotation(&self, _name: &str) -> Option<u64> {
@@ -69,7 +69,7 @@ pub trait Layout {
         None
     }
 
-    /// Returns the file in which the agent lists the folders of its sessions, if it ignores folders that are not listed.
+    /// Returns the file where the agent lists the folders of its sessions, if it ignores folders that are not listed.
     fn index(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
@@ -239,7 +239,7 @@ pub enum Share {
     Lines,
 }
 
-/// A folder in which an agent keeps session files.
+/// A folder where an agent keeps session files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shelf {
     /// The folder.

@@ -14,13 +14,13 @@ use crate::{
 pub struct Traits {
     /// The format's name, which never changes.
     pub name: &'static str,
-    /// The folders in which its agents store sessions.
+    /// The folders where its agents store sessions.
     pub folders: &'static [Folder],
     /// The names of the programs that load its sessions.
     pub programs: &'static [&'static str],
     /// How long its agent keeps sessions, if it deletes old ones itself.
     pub cleanup: Option<Cleanup>,
-    /// The names, in lowercase, of files in which its agent stores credentials, in any folder.
+    /// The names, in lowercase, of files where its agent stores credentials, in any folder.
     pub secrets: &'static [&'static str],
     /// What the user should know before starting the agent, if its newest version cannot resume anything.
     pub ended: Option<&'static str>,
@@ -130,7 +130,7 @@ pub struct Cleanup {
     pub days: u64,
 }
 
-/// JSON files in which an agent's processes record which session they have open.
+/// JSON files where an agent's processes record which session they have open.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// Where the files are.
@@ -173,7 +173,7 @@ pub enum Interface {
     Openai,
 }
 
-/// A folder in which an agent stores sessions.
+/// A folder where an agent stores sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Folder {
     /// The agent.

@@ -89,7 +89,7 @@ const PLACES: [Place; 6] = [
     (OPENCLAW, Some("OPENCLAW_STATE_DIR"), ".openclaw", "agents", "*/agent/openclaw-agent.sqlite"),
 ];
 
-/// A folder in which an agent stores session files that are not yet read.
+/// A folder where an agent stores session files that are not yet read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadHome {
     /// The agent.

@@ -50,7 +50,7 @@ fn leaning(files: &[(String, String)]) -> Vec<String> {
 
 /// Returns the last name of a module.
 fn name_of(module: &Module) -> &str {
-    module.last().map(String::as_str).unwrap_or_default()
+    &module[module.len() - 1]
 }
 
 #[test]

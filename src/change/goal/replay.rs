@@ -221,7 +221,7 @@ fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
     line::Line { separator, bytes, shape, glued: false }
 }
 
-/// A successor of a live file, most of which is copied from the file.
+/// A successor of a live file that copies most of its content.
 struct Copy {
     fresh: Fresh,
     /// Where the part still to be copied begins in the live file, and its length.

@@ -270,7 +270,7 @@ impl Salvage {
             return Ok(());
         }
         let io = StoreError::at(path);
-        let mut file = BufWriter::new(disk::make(path).map_err(&io)?);
+        let mut file = None;
         let bytes = Bytes::default();
         let mut count = 0;
         for line in std::mem::take(&mut self.strays) {
@@ -280,10 +280,15 @@ impl Salvage {
             };
             if let Ok(mut found) = found {
                 found.push(b'\n');
+                let file = match &mut file {
+                    Some(file) => file,
+                    none => none.insert(BufWriter::new(disk::make(path).map_err(&io)?)),
+                };
                 file.write_all(&found).map_err(&io)?;
                 count += 1;
             }
         }
+        let Some(file) = file else { return Ok(()) };
         let file = file.into_inner().map_err(|error| io(error.into_error()))?;
         file.sync_all().map_err(io)?;
         let item =

@@ -173,13 +173,13 @@ pub fn file_of(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, 
     Ok(held.into_iter().find(|held| held.is_current).and_then(|held| held.file))
 }
 
-/// Returns the file in which the agent continues instead of the one whose content is shown.
+/// Returns the file where the agent continues instead of the one whose content is shown.
 pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let shown = file_of(archive, session)?;
     Ok(shown.and_then(|path| siblings::successor(session.format, &path)))
 }
 
-/// Returns the file in which the agent continues instead of this one.
+/// Returns the file where the agent continues instead of this one.
 pub fn successor_of(session: &Session, file: &Path) -> Option<PathBuf> {
     siblings::successor(session.format, file)
 }
