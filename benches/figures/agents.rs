@@ -259,7 +259,7 @@ pub(crate) fn path(_: &Arguments) {
     let session = archive.session(&largest.session).unwrap().unwrap();
     let took = median(51, || {
         timed(|| {
-            let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
+            let log = verbs::log(&archive.at(&session).unwrap(), None, usize::MAX).unwrap();
             assert!(!log.lines.is_empty());
         })
     });

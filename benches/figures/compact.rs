@@ -27,7 +27,7 @@ fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
     let roles = [Speaker::User, Speaker::Assistant];
     let said: Vec<Draft> =
         (0..messages).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
-    verbs::append(archive, &session, &workspace, &said).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace, &said).unwrap();
     (session, workspace)
 }
 
@@ -87,9 +87,9 @@ pub(crate) fn store(_: &Arguments) {
                 ended.set(Some(std::time::Instant::now()));
             }
         };
-        verbs::compact(&mut archive, &session, &workspace, &wanted, &mut emit).unwrap();
+        verbs::compact(&archive.at(&session).unwrap(), &workspace, &wanted, &mut emit).unwrap();
         let time = ended.get().unwrap().elapsed();
-        verbs::undo(&mut archive, &session, None).unwrap();
+        verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
         time
     });
 }
@@ -134,8 +134,14 @@ pub(crate) fn turn(_: &Arguments) {
             steps: 1,
         };
         timed(|| {
-            verbs::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut |_| ())
-                .unwrap();
+            verbs::turn(
+                &archive.at(&session).unwrap(),
+                &workspace,
+                Some("Well?"),
+                &turning,
+                &mut |_| (),
+            )
+            .unwrap();
         })
     });
 }

@@ -112,12 +112,17 @@ pub(crate) fn tokens_again(_: &Arguments) {
     let (session, workspace) = begin(&mut archive);
     let said: Vec<Draft> =
         (0..COUNTED / 20_000).map(|n| Draft::Message(Speaker::User, text(n, 20_000))).collect();
-    verbs::append(&mut archive, &session, &workspace, &said).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace, &said).unwrap();
     let rule = Encoding::O200k;
-    let first = verbs::counts(&archive, &session, rule).unwrap();
+    let first = verbs::counts(&archive.at(&session).unwrap(), rule).unwrap();
     assert_eq!(first.len(), said.len());
-    verbs::keep_counts(&mut archive, &session, Counting::Exact(rule), &first).unwrap();
+    verbs::keep_counts(&archive.at(&session).unwrap(), Counting::Exact(rule), &first).unwrap();
     within("tokens-again", Duration::from_millis(50), 15, || {
-        timed(|| assert_eq!(verbs::counts(&archive, &session, rule).unwrap().len(), first.len()))
+        timed(|| {
+            assert_eq!(
+                verbs::counts(&archive.at(&session).unwrap(), rule).unwrap().len(),
+                first.len()
+            );
+        })
     });
 }

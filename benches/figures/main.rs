@@ -477,7 +477,7 @@ fn filled(archive: &mut Archive, count: usize, length: usize) -> (Session, Works
     for from in (0..count).step_by(1000) {
         let drafts: Vec<Draft> =
             (from..count.min(from + 1000)).map(|seed| message(seed, length)).collect();
-        verbs::append(archive, &session, &workspace, &drafts).unwrap();
+        verbs::append(&archive.at(&session).unwrap(), &workspace, &drafts).unwrap();
     }
     (session, workspace)
 }

@@ -42,7 +42,7 @@ pub(crate) fn append(_: &Arguments) {
     let ours = || {
         seed += 1;
         let draft = message(seed, 700);
-        timed(|| drop(verbs::append(&mut archive, &session, &workspace, &[draft]).unwrap()))
+        timed(|| drop(verbs::append(&archive.at(&session).unwrap(), &workspace, &[draft]).unwrap()))
     };
     let line = text(0, 1024);
     compare(
@@ -64,7 +64,8 @@ pub(crate) fn batch(_: &Arguments) {
     let ours = || {
         let drafts: Vec<Draft> = (seed..seed + 100).map(|seed| message(seed, 700)).collect();
         seed += 100;
-        timed(|| drop(verbs::append(&mut archive, &session, &workspace, &drafts).unwrap())) / 100
+        timed(|| drop(verbs::append(&archive.at(&session).unwrap(), &workspace, &drafts).unwrap()))
+            / 100
     };
     let line = text(0, 1024);
     compare(

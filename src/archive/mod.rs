@@ -4,6 +4,7 @@
 //! Invariants: the library never reads the clock, the time zone or a random source except through [`Ambient`]. Opening for
 //! reading never creates a store. A store that is refused gets no new file and no new folder.
 
+mod at;
 pub(crate) mod error;
 pub(crate) mod holder;
 pub(crate) mod lists;
@@ -14,6 +15,7 @@ pub(crate) mod rebuild;
 pub(crate) mod skip;
 pub(crate) mod workspace;
 
+pub use at::At;
 pub use error::{Misread, NoPlace, SyncError, Vain};
 pub use holder::Holder;
 pub use lock::{Told, Waiting};

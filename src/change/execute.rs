@@ -10,7 +10,7 @@
 //! ```
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     change::{
         draft::Change,
         goal::Goal,
@@ -21,7 +21,7 @@ use crate::{
     model::{Command, OperationNumber, SessionName},
     purge::remainders,
     report::{Notice, Outcome},
-    session::{Session, plan::Plan},
+    session::plan::Plan,
     store::{Store, StoreError, Transaction},
     wire::Format,
 };
@@ -39,28 +39,27 @@ pub(crate) struct Done<R> {
 /// Asks a verb for its plan, given the session's current state, and carries it out. The verb also returns an answer, and may
 /// return no plan.
 pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
 ) -> Result<(T, Done<G::Reached>), E> {
-    carry_out(begin(archive, session)?, verb)
+    carry_out(begin(session)?, verb)
 }
 
 /// Like [`execute`], for verbs that attach another file or none. Such a verb is the way out if the live file cannot be read or
 /// written, so it runs even if the session cannot catch up for that reason.
 pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
 ) -> Result<(T, Done<G::Reached>), E> {
-    let lock = archive.lock()?;
-    let notices = match catch_up::catch_up(archive, session) {
-        Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
-            Vec::new()
-        }
-        caught_up => caught_up?,
-    };
-    carry_out(Change::locked(archive, session, lock, notices)?, verb)
+    let lock = session.archive.lock()?;
+    let notices =
+        match session.again().map_err(SyncError::from).and_then(|now| catch_up::catch_up(&now)) {
+            Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
+                Vec::new()
+            }
+            caught_up => caught_up?,
+        };
+    carry_out(Change::locked(session, lock, notices)?, verb)
 }
 
 /// Creates a session with a plan, and returns it.
@@ -113,13 +112,12 @@ fn prepare<G: Goal>(
 }
 
 /// Begins a change of a session: locks the archive, catches up, and reads the session's state.
-fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
-    let lock = archive.lock()?;
-    let tip = archive.store.state(session.key)?;
-    let tip = comeback::follow(archive, session, &tip)?.unwrap_or(tip);
-    let notices = catch_up::catch_up_from(archive, session, &tip)?;
-    remainders::sweep(archive, session, &tip);
-    Change::locked(archive, session, lock, notices)
+fn begin<'a>(session: &At<'a>) -> Result<Change<'a>, SyncError> {
+    let lock = session.archive.lock()?;
+    let session = &comeback::follow(session.again()?)?;
+    let notices = catch_up::catch_up(session)?;
+    remainders::sweep(session);
+    Change::locked(session, lock, notices)
 }
 
 /// Begins a change of a session that may not exist yet.
@@ -129,7 +127,7 @@ pub(crate) fn begin_or_create<'a>(
     format: &'static dyn Format,
 ) -> Result<Change<'a>, SyncError> {
     match archive.session(&name)? {
-        Some(session) => begin(archive, &session),
+        Some(session) => begin(&archive.at(&session)?),
         None => Change::create(archive, name, format, archive.lock()?),
     }
 }
@@ -138,7 +136,7 @@ pub(crate) fn begin_or_create<'a>(
 pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
     let (mut outcome, is_alone) = change.commit(command)?;
     if !is_alone {
-        outcome.notices.extend(catch_up::catch_up(change.before.archive, &outcome.session)?);
+        outcome.notices.extend(catch_up::catch_up(&change.before.archive.at(&outcome.session)?)?);
     }
     Ok(outcome)
 }

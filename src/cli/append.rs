@@ -133,8 +133,7 @@ fn append(
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let appended =
-        verbs::append_cut(&mut opened.archive, &opened.session, &workspace, &batch.drafts, limit);
+    let appended = verbs::append_cut(&opened.at()?, &workspace, &batch.drafts, limit);
     let is_read = args.jsonl.is_none();
     let appended = appended.map_err(|error| batch.locate(error, &opened.session, is_read))?;
     context.tell(&appended.notices);
@@ -185,8 +184,8 @@ fn compact_if_due(
     kit.warn(context, opened);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = context.workspace();
-    let Opened { archive, session } = opened;
-    let done = verbs::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;
+    let session = &opened.at()?;
+    let done = verbs::compact_if_due(session, &workspace, &wanted, &mut |_| ())?;
     context.tell(&done.notices);
     Ok(done.operation.is_some().then_some(done))
 }

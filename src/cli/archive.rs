@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::live::Leftovers;
-use undertext::model::{DATABASE, SessionName, State};
+use undertext::model::{DATABASE, SessionName};
 use undertext::report::{Hint, Line, LiveState};
 use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::verbs::{
-    self, Archive, Elsewhere, Having, Notice, Place, Session, SessionError, SyncError, Waiting,
+    self, Archive, At, Elsewhere, Having, Notice, Place, Session, SessionError, SyncError, Waiting,
     Workspace,
 };
 use undertext::wire;
@@ -28,9 +28,9 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Reads the session's state.
-    pub(crate) fn state(&self) -> Result<State, StoreError> {
-        self.archive.store().state(self.session.key)
+    /// Opens the session in its present state.
+    pub(crate) fn at(&self) -> Result<At<'_>, StoreError> {
+        self.archive.at(&self.session)
     }
 }
 
@@ -185,33 +185,33 @@ impl Context {
     /// Opens a session to read it as its live file has it now.
     pub(crate) fn look(&mut self, wanted: Option<&OsStr>) -> Result<Opened, CommandError> {
         let opened = self.find(wanted)?;
-        let Opened { archive, session } = &opened;
-        if archive.root().is_none() {
+        if opened.archive.root().is_none() {
             self.point_to_store(wanted);
         }
         let is_left_out = self.follow(&opened) == LiveState::LeftOut;
+        let session = &opened.at()?;
         if is_left_out && self.exclude().is_ok() {
             self.output
                 .warn("your settings exclude the session: new records in its file are not shown");
             self.output.hint(Hint::settings(""));
         }
-        if archive.store().is_stale()? {
+        if session.archive.store().is_stale()? {
             self.output.warn(
                 "the store's indexes are from an older version of undertext; the next change rebuilds them",
             );
         }
-        if let Some(elsewhere) = verbs::elsewhere(archive, session)? {
+        if let Some(elsewhere) = verbs::elsewhere(session)? {
             let words = self.elsewhere(&opened, &elsewhere);
             self.output.warn(&format!("{words}; that history is not shown"));
         }
-        if let Ok(Some(path)) = verbs::left_for(archive, session) {
+        if let Ok(Some(path)) = verbs::left_for(session) {
             let name = shown(&path);
             self.output.warn(&format!("the agent continues in {name}, which is not shown"));
-            if archive.root().is_some() {
+            if session.archive.root().is_some() {
                 self.output.hint(Line::new("import").with(&path).to("import that file"));
             }
         }
-        if let Ok(Some(path)) = verbs::lost_file(archive, session) {
+        if let Ok(Some(path)) = verbs::lost_file(session) {
             let path = self.env.homely(&path);
             self.output
                 .warn(&format!("{path} was deleted; this is the store's copy, which is complete"));
@@ -224,9 +224,8 @@ impl Context {
     /// Lays over the store what a session's live file holds beyond it; returns how it compares.
     pub(crate) fn follow(&mut self, opened: &Opened) -> LiveState {
         // A live file that cannot be read hinders no reading of the store.
-        let tip = opened.state().map_err(SyncError::from);
-        let followed =
-            tip.and_then(|tip| verbs::live_state(&opened.archive, &opened.session, &tip));
+        let session = opened.at().map_err(SyncError::from);
+        let followed = session.and_then(|session| verbs::live_state(&session));
         followed.unwrap_or_else(|error| {
             let error = CommandError::from(error).in_one_line();
             let words =
@@ -347,7 +346,7 @@ impl Context {
             Opened { archive, session }
         };
         self.name(wanted, &found)?;
-        self.begin(&found.session, found.state()?.operations());
+        self.begin(&found.session, found.at()?.state.operations());
         Ok(found)
     }
 
@@ -379,8 +378,8 @@ impl Context {
         }
         let (name, before) = self.begun.clone()?;
         let archive = self.open_reader().ok()?;
-        let session = archive.session(&name).ok()??;
-        let newest = verbs::operations(&archive, &session, 1).ok()?.shown.pop()?.operation;
+        let session = archive.at(&archive.session(&name).ok()??).ok()?;
+        let newest = verbs::operations(&session, 1).ok()?.shown.pop()?.operation;
         let command = newest.command.as_str();
         (newest.n.get() > before).then(|| {
             format!(
@@ -534,8 +533,8 @@ impl Context {
     /// Returns true if a word is a branch of this folder's session.
     fn is_branch_here(&self, archive: &Archive, word: &str) -> bool {
         let here = self.lookup(archive, None).ok();
-        let state = here.and_then(|session| archive.store().state(session.key).ok());
-        state.is_some_and(|state| state.branches.contains_key(word))
+        let here = here.and_then(|session| archive.at(&session).ok());
+        here.is_some_and(|here| here.state.branches.contains_key(word))
     }
 
     /// Returns the error for a word that names no session, with hints at what it may mean.
@@ -555,8 +554,11 @@ impl Context {
             };
             let (n, place) = (word.to_owned(), verbs::spelling(word));
             let place = number.map_or(place, |n| format!("@{n}"));
-            let is_there = verbs::find_place(archive.store(), &session, &place)
-                .is_ok_and(|at| verbs::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
+            let found = archive.at(&session).ok().and_then(|session| {
+                let at = verbs::find_place(&session, &place).ok()?;
+                verbs::show(&session, &at).ok()?
+            });
+            let is_there = found.is_some();
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
                 ("operations" | "undo" | "redo", Some(_)) => Line::new("undo")

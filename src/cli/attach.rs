@@ -36,13 +36,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.point_at(&attached.path, &session)?;
         (Opened { archive, session }, attached)
     } else {
-        let mut opened = context.change(wanted)?;
+        let opened = context.change(wanted)?;
         let attached = if args.off {
-            let detached = verbs::detach(&mut opened.archive, &opened.session)?;
+            let detached = verbs::detach(&opened.at()?)?;
             context.forget_file(&detached.path)?;
             detached
         } else {
-            verbs::attach(&mut opened.archive, &opened.session, None).map_err(|error| {
+            verbs::attach(&opened.at()?, None).map_err(|error| {
                 let has_none = matches!(error, OpsError::Sync(SyncError::Own(_)));
                 let error = CommandError::from(error);
                 if has_none { error.hinted(Hint::sessions()) } else { error }

@@ -72,12 +72,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return secrets::run(context, args.about.wanted()?, &args.rule);
     }
     let opened = context.look(args.about.wanted()?)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     if args.boundary {
-        let boundaries = verbs::audit_boundaries(archive, session)?;
+        let boundaries = verbs::audit_boundaries(session)?;
         return show_boundaries(context, &boundaries);
     }
-    let audit = verbs::audit(archive, session)?;
+    let audit = verbs::audit(session)?;
     if args.show {
         let exit = show_hidden(context, &opened, &audit)?;
         let whole = context.tell_damaged(&audit.damaged)?;
@@ -107,7 +107,8 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
     }
     let (mut n, mut damaged) = (0, Vec::new());
     for session in archive.every()? {
-        let mut audit = verbs::audit(&archive, &session)?;
+        let session = archive.at(&session)?;
+        let mut audit = verbs::audit(&session)?;
         damaged.append(&mut audit.damaged);
         if audit.replaced.is_empty() && audit.earlier.is_empty() {
             continue;
@@ -215,7 +216,7 @@ fn show_hidden(
     opened: &Opened,
     audit: &Audit,
 ) -> Result<Exit, CommandError> {
-    let Opened { archive, session } = opened;
+    let session = &opened.at()?;
     let mut hiding: Vec<&Replaced> = audit.standing().collect();
     hiding.sort_by_key(|one| one.place);
     if hiding.is_empty() {
@@ -227,8 +228,8 @@ fn show_hidden(
         context.output.page()?;
     }
     for (nth, one) in hiding.into_iter().enumerate() {
-        let target = verbs::find_place(archive.store(), session, &one.entry.to_string())?;
-        let hidden = verbs::hidden(archive, session, &target)?;
+        let target = verbs::find_place(session, &one.entry.to_string())?;
+        let hidden = verbs::hidden(session, &target)?;
         if context.json {
             for part in &hidden.texts {
                 context.answer(&Uncovered { hidden: &hidden, part, text: part.hidden() })?;

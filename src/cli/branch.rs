@@ -66,9 +66,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
-    let Opened { archive, session } = context.look(wanted)?;
-    let mut branches = verbs::branches(&archive, &session)?;
-    let mut ends = verbs::reverted_ends(&archive, &session)?;
+    let opened = context.look(wanted)?;
+    let session = &opened.at()?;
+    let mut branches = verbs::branches(session)?;
+    let mut ends = verbs::reverted_ends(session)?;
     for listed in &mut branches {
         if let Some(end) = ends.iter().find(|end| end.branches.contains(&listed.branch)) {
             (listed.reverted, listed.after, listed.turns) = (true, end.after, Some(end.turns));
@@ -128,10 +129,10 @@ fn make(
     name: &str,
     entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
-    let mut opened = context.change(wanted)?;
-    let Opened { archive, session } = &mut opened;
-    let target = entry.map(|entry| verbs::find_place(archive.store(), session, entry));
-    let made = verbs::branch(archive, session, name, target.transpose()?.as_ref())?;
+    let opened = context.change(wanted)?;
+    let session = &opened.at()?;
+    let target = entry.map(|entry| verbs::find_place(session, entry)).transpose()?;
+    let made = verbs::branch(session, name, target.as_ref())?;
     let words = format!("Made branch {name} at {}", common::short(made.entry));
     tell(context, &opened, &made, &words)
 }
@@ -142,14 +143,14 @@ fn rename(
     old: &str,
     new: &str,
 ) -> Result<Exit, CommandError> {
-    let mut opened = context.change(wanted)?;
-    let renamed = verbs::rename_branch(&mut opened.archive, &opened.session, old, new)?;
+    let opened = context.change(wanted)?;
+    let renamed = verbs::rename_branch(&opened.at()?, old, new)?;
     tell(context, &opened, &renamed, &format!("Renamed {old} to {new}"))
 }
 
 fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exit, CommandError> {
-    let mut opened = context.change(wanted)?;
-    let hidden = verbs::hide_branch(&mut opened.archive, &opened.session, name)?;
+    let opened = context.change(wanted)?;
+    let hidden = verbs::hide_branch(&opened.at()?, name)?;
     let end = common::short(hidden.entry);
     tell(context, &opened, &hidden, &format!("Hid {name}, which ends at {end}"))
 }

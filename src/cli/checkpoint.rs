@@ -26,8 +26,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let mut opened = context.change(args.about.wanted()?)?;
-    let marked = verbs::checkpoint(&mut opened.archive, &opened.session, args.message.as_deref())?;
+    let opened = context.change(args.about.wanted()?)?;
+    let marked = verbs::checkpoint(&opened.at()?, args.message.as_deref())?;
     context.tell(&marked.notices);
     if context.answer_change(&opened, &marked)? {
         return Ok(Exit::Yes);

@@ -6,10 +6,10 @@ use undertext::model::Text;
 use undertext::report::Hint;
 use undertext::verbs::{self, Spot};
 
+use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -44,17 +44,17 @@ pub(super) fn list(
     number: usize,
 ) -> Result<Exit, CommandError> {
     let opened = context.look(wanted)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     let wanted = if number == 0 { usize::MAX } else { number };
     context.output.page()?;
     let now = context.env.ambient().now();
     let zone = context.env.zone;
-    let at = verbs::standing_at(archive.store(), session)?;
+    let at = verbs::standing_at(session)?;
     let is_at = |n| at.is_some_and(|at| at.checkpoint() == n);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
-    verbs::each_checkpoint(archive.store(), session, wanted, |shown| {
+    verbs::each_checkpoint(session, wanted, |shown| {
         is_any = true;
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {

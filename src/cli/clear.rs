@@ -26,8 +26,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let mut opened = args.moving.begin(context, args.about.wanted()?)?;
-    let mut cleared = verbs::clear(&mut opened.archive, &opened.session)?;
+    let opened = args.moving.begin(context, args.about.wanted()?)?;
+    let mut cleared = verbs::clear(&opened.at()?)?;
     context.measure(&opened, &mut cleared.landing);
     tell_back(context, "at the start", &opened, &Cleared(&cleared), &cleared)
 }

@@ -26,7 +26,7 @@ pub(crate) fn compact(
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
     let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
-    let done = run(&mut opened.archive, &opened.session, &workspace, &wanted, &mut emit)?;
+    let done = run(&opened.at()?, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     let is_done = done.nothing.is_none();
     if context.answer_change(opened, &done)? {
@@ -51,11 +51,11 @@ pub(crate) fn say_plan(
     let kit = context.kit(summing, &settings, opened)?;
     kit.warn(context, opened);
     let wanted = kit.compacting();
-    let plan = verbs::plan_compaction(&opened.archive, &opened.session, &wanted)?;
+    let plan = verbs::plan_compaction(&opened.at()?, &wanted)?;
     show_plan(context, &plan)?;
     if plan.parts.is_ok() && opened.archive.is_preview() {
         let workspace = context.workspace();
-        verbs::try_compaction(&mut opened.archive, &opened.session, &workspace, &wanted)?;
+        verbs::try_compaction(&opened.at()?, &workspace, &wanted)?;
     }
     Ok(plan.parts.is_ok())
 }

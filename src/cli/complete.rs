@@ -327,8 +327,8 @@ impl Typed {
     /// Returns the newest checkpoints of the line's session, its branches, and `HEAD`.
     fn places(mut self) -> Vec<CompletionCandidate> {
         let Some(opened) = self.session() else { return Vec::new() };
-        let given = verbs::newest_checkpoints(opened.archive.store(), &opened.session, OFFERED)
-            .unwrap_or_default();
+        let Ok(session) = opened.at() else { return Vec::new() };
+        let given = verbs::newest_checkpoints(&session, OFFERED).unwrap_or_default();
         let checkpoints = given.iter().rev().filter_map(|shown| {
             let note = shown.checkpoint.note.as_ref().map(undertext::model::Text::to_text);
             let said = shown.words.as_deref();
@@ -347,7 +347,8 @@ impl Typed {
     }
 
     fn named(&self, opened: &Opened) -> Vec<CompletionCandidate> {
-        let Ok(state) = opened.state() else { return Vec::new() };
+        let Ok(session) = opened.at() else { return Vec::new() };
+        let state = &session.state;
         let about =
             |name: &str| if name == state.current() { "the current branch" } else { "a branch" };
         state.branches.keys().filter_map(|name| self.offer(name, about(name))).collect()

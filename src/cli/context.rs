@@ -146,15 +146,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let settings = context.settings()?;
     let opened = context.look(args.about.wanted()?)?;
-    let Opened { archive, session } = &opened;
-    let at = args
-        .at
-        .as_deref()
-        .map(|at| verbs::find_passage(archive.store(), session, at))
-        .transpose()?;
+    let session = &opened.at()?;
+    let at = args.at.as_deref().map(|at| verbs::find_passage(session, at)).transpose()?;
     let at = at.map(|part| part.target);
     let asked = read_request(context, args, &settings, &opened)?;
-    let found = verbs::context(archive, session, at.as_ref(), &asked)?;
+    let found = verbs::context(session, at.as_ref(), &asked)?;
     let window = &found.window;
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
@@ -172,9 +168,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(entry) = &args.explain {
         explain(context, &opened, &found, entry)?;
     } else if context.json {
-        tell_programs(context, archive, &sent)?;
+        tell_programs(context, session.archive, &sent)?;
     } else {
-        tell_people(context, archive, &sent, args.all)?;
+        tell_people(context, session.archive, &sent, args.all)?;
     }
     let exit = context.tell_damaged(&found.damaged)?;
     keep_counts(context, opened.archive, &opened.session, &found);
@@ -221,9 +217,10 @@ fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found
     drop(archive);
     if is_stored
         && !found.fresh.is_empty()
-        && let Ok(mut archive) = context.open_writer()
+        && let Ok(archive) = context.open_writer()
+        && let Ok(session) = archive.at(session)
     {
-        let _ = verbs::keep_counts(&mut archive, session, found.counting, &found.fresh);
+        let _ = verbs::keep_counts(&session, found.counting, &found.fresh);
     }
 }
 
@@ -510,13 +507,13 @@ fn explain(
     found: &verbs::Context,
     wanted: &str,
 ) -> Result<(), CommandError> {
-    let Opened { archive, session } = opened;
-    let target = verbs::find_place(archive.store(), session, wanted)?;
-    let Some(entry) = verbs::entry_of(archive.store(), session, &target)? else {
+    let session = &opened.at()?;
+    let target = verbs::find_place(session, wanted)?;
+    let Some(entry) = verbs::entry_of(session, &target)? else {
         context.output.note(&format!("There is no entry at {wanted}"));
         return Ok(());
     };
-    let explained = verbs::explain(archive, session, found, entry)?;
+    let explained = verbs::explain(session, found, entry)?;
     if context.answer(&explained)? {
         return Ok(());
     }

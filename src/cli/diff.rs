@@ -11,7 +11,7 @@ use undertext::verbs::{self, Diff, Difference, Line, Side};
 use super::common::{counted, short};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
-use super::{Context, Opened, complete};
+use super::{Context, complete};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -59,14 +59,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let least = usize::from(args.one.is_some());
     let words = context.words(Noun::Place, least..=2, &nouns, &args.about)?;
     let noun = |n: usize| words.nouns.get(n).copied().unwrap_or("HEAD");
-    let Opened { archive, session } = context.look(words.session)?;
+    let opened = context.look(words.session)?;
+    let session = &opened.at()?;
     let other = match &args.with {
-        Some(with) => context.session(&archive, Some(with))?,
-        None => session.clone(),
+        Some(with) => &session.archive.at(&context.session(session.archive, Some(with))?)?,
+        None => session,
     };
-    let one = verbs::find_place(archive.store(), &session, noun(0)).map_err(|error| {
+    let one = verbs::find_place(session, noun(0)).map_err(|error| {
         let both = args.one.as_deref().zip(args.other.as_deref());
-        let is_session = |word| context.lookup(&archive, Some(word)).is_ok();
+        let is_session = |word| context.lookup(session.archive, Some(word)).is_ok();
         match both.filter(|(one, other)| is_session(one) && is_session(other)) {
             None => CommandError::from(error),
             Some((one, other)) => {
@@ -76,8 +77,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
     })?;
-    let two = verbs::find_place(archive.store(), &other, noun(1))?;
-    let found = verbs::diff(&archive, (&session, &one), (&other, &two))?;
+    let two = verbs::find_place(other, noun(1))?;
+    let found = verbs::diff((session, &one), (other, &two))?;
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
     let exit = if differs { Exit::No } else { Exit::Yes };
@@ -97,7 +98,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     // An entry that only the other session has is shown from that session.
     let there = match &args.with {
-        Some(_) => Some(context.short_name(&archive, &other)?.into()),
+        Some(_) => Some(context.short_name(session.archive, other)?.into()),
         None => context.output.naming().session.clone(),
     };
     for row in &found.rows {

@@ -123,13 +123,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return export_bundle(context, args, out);
     }
     let opened = context.look(args.wanted()?)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     if args.list {
         list(context, &opened)?;
         return Ok(Exit::Yes);
     }
     if let Some(out) = args.file() {
-        context.check_apart(archive, out)?;
+        context.check_apart(session.archive, out)?;
         context.clear_leftovers();
     }
     let leftovers = context.leftovers();
@@ -137,7 +137,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return document(context, args, &opened);
     }
     let generation = match &args.file {
-        Some(name) => Some(verbs::generation_of(archive, session, name)?),
+        Some(name) => Some(verbs::generation_of(session, name)?),
         None => args.generation,
     };
     let ends_so = |out: &Path| out.extension().is_some_and(|end| end == "zst");
@@ -145,12 +145,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut damaged = Vec::new();
     let mut export = |write: &mut dyn FnMut(&[u8]) -> io::Result<()>| -> Result<u64, CommandError> {
         if is_container {
-            return Ok(verbs::export_container(archive, session, generation, write)?);
+            return Ok(verbs::export_container(session, generation, write)?);
         }
         if !args.leave_damaged {
-            return Ok(verbs::export(archive, session, generation, write)?);
+            return Ok(verbs::export(session, generation, write)?);
         }
-        let (bytes, left) = verbs::export_whole(archive, session, generation, write)?;
+        let (bytes, left) = verbs::export_whole(session, generation, write)?;
         damaged = left;
         Ok(bytes)
     };
@@ -252,12 +252,11 @@ pub(super) fn bundle(
 
 /// Writes the conversation of the current branch as Markdown.
 fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit, CommandError> {
-    let Opened { archive, session } = opened;
-    let found = verbs::conversation(archive.store(), session, None, usize::MAX)?;
-    let card = archive.store().card(session.key)?;
+    let session = &opened.at()?;
+    let found = verbs::conversation(session, None, usize::MAX)?;
+    let card = session.archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
-    let masks =
-        if args.no_mask { None } else { Some(verbs::masking(archive, session, context.masks()?)?) };
+    let masks = if args.no_mask { None } else { Some(verbs::masking(session, context.masks()?)?) };
     let front = Front {
         title: title.unwrap_or("Session"),
         session: &session.name.id,
@@ -365,12 +364,7 @@ fn refused<T>(
     match written {
         Err(error) if error.is_damage() => {
             let mut look = |_: &[u8]| Ok(());
-            let damaged = match verbs::export_whole(
-                &opened.archive,
-                &opened.session,
-                generation,
-                &mut look,
-            ) {
+            let damaged = match verbs::export_whole(&opened.at()?, generation, &mut look) {
                 Ok((_, damaged)) if !damaged.is_empty() => damaged,
                 _ => return Err(error),
             };
@@ -389,7 +383,7 @@ fn refused<T>(
 }
 
 fn list(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
-    let held = verbs::generations(&opened.archive, &opened.session)?;
+    let held = verbs::generations(&opened.at()?)?;
     if context.answer_all(&held)? {
         return Ok(());
     }

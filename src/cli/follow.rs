@@ -58,14 +58,14 @@ impl Following {
         opened: &Opened,
         how: &Shown,
     ) -> Result<Self, CommandError> {
-        let Opened { archive, session } = opened;
-        let file = verbs::file_of(archive, session)?.ok_or_else(|| {
+        let session = &opened.at()?;
+        let file = verbs::file_of(session)?.ok_or_else(|| {
             let error = anyhow!("session {} has no file on this machine", session.name.id);
             CommandError::user(error)
                 .hinted("only a session with a file can change while you watch it")
         })?;
         let file = context.env.current_dir.join(file);
-        let held = archive.root().map(|_| session.name.clone());
+        let held = session.archive.root().map(|_| session.name.clone());
         // If you name a file that the session has moved on from, you see that file.
         let left = held.is_none().then(|| verbs::successor_of(session, &file)).flatten();
         let seen = Stamp::at(&file);
@@ -73,7 +73,7 @@ impl Following {
             seen: seen.with_context(|| format!("cannot access {}", shown(&file)))?,
             file,
             held,
-            session: session.clone(),
+            session: opened.session.clone(),
             left,
             due: Instant::now(),
             known: BTreeSet::new(),
@@ -166,7 +166,7 @@ impl Following {
                 let session = archive.session(name)?.ok_or_else(|| {
                     CommandError::user(anyhow!("session {} is no longer in the store", name.id))
                 })?;
-                if verbs::left_for(&archive, &session)?.as_ref() == Some(&self.file) {
+                if verbs::left_for(&archive.at(&session)?)?.as_ref() == Some(&self.file) {
                     // The agent began it, and the store has not taken it in yet.
                     context.peek(&self.file)?
                 } else {

@@ -49,13 +49,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.look(args.about.wanted()?)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     let detail =
         Detail { all: args.all, undone: args.undone, acts: !args.all, pattern: args.grep.as_ref() };
-    let mut graph = verbs::drawing(archive, session, detail)?;
+    let mut graph = verbs::drawing(session, detail)?;
     if graph.is_compared()? {
         // What cannot be read hides only this.
-        graph.see_losses(&verbs::audit_boundaries(archive, session).unwrap_or_default());
+        graph.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
     }
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.answer(&node).map(|_| ())
         })?;
         context.answer_all(&graph.kin)?;
-        context.answer_all(&verbs::waiting(archive, session)?)?;
+        context.answer_all(&verbs::waiting(session)?)?;
         let exit = context.tell_damaged(&graph.damaged()?)?;
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
@@ -92,10 +92,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
         context.say(&format!("{} is {at}", context.name_of(&opened)?))?;
     }
-    for open in verbs::open_in(archive, session) {
+    for open in verbs::open_in(session) {
         context.output.note(&format!("Open in {open}"));
     }
-    if let Some(waiting) = verbs::waiting(archive, session)? {
+    if let Some(waiting) = verbs::waiting(session)? {
         let resume = context.output.spell(&Line::about("resume"));
         context.output.note(&format!("Your next `{resume}` will offer to {waiting}"));
     }
@@ -138,7 +138,7 @@ fn say_next(
     if graph.has_boundary()? {
         next.push(("Lost", Line::about("audit").flag("boundary")));
     }
-    if verbs::undoable(&opened.archive, &opened.session).is_ok() {
+    if verbs::undoable(&opened.at()?).is_ok() {
         next.push(("Undo", Line::about("undo")));
     }
     let next: Vec<String> = next
@@ -156,11 +156,11 @@ fn say_next(
 impl Context {
     /// Says which session a view is of: its name and title, its model, when it was used, and how many files were edited.
     fn say_head(&mut self, opened: &Opened, edited: Option<u64>) -> Result<(), CommandError> {
-        let Opened { archive, session } = opened;
-        let card = archive.store().card(session.key)?;
+        let session = &opened.at()?;
+        let card = session.archive.store().card(session.key)?;
         // Unreadable settings hide only the model.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        let model = settings.and_then(|asked| verbs::model(archive, session, &asked));
+        let model = settings.and_then(|asked| verbs::model(session, &asked));
         let now = self.env.ambient().now();
         let times = card.started.zip(card.active);
         let times = times.map(|(from, to)| self.env.zone.span(now, from, to));

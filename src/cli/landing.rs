@@ -246,8 +246,9 @@ impl Context {
     pub(crate) fn measure(&mut self, opened: &Opened, landing: &mut Landing) {
         // The change is made: settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        landing.tokens = settings
-            .and_then(|asked| verbs::tokens(&opened.archive, &opened.session, landing, &asked));
+        let session = opened.at().ok();
+        let both = session.zip(settings);
+        landing.tokens = both.and_then(|(session, asked)| verbs::tokens(&session, landing, &asked));
     }
 
     /// Returns the short name of a session, for the beginning of a sentence.
@@ -284,7 +285,7 @@ impl Context {
         opened: &Opened,
         gone: &Gone<'_>,
     ) -> Result<(), CommandError> {
-        let Opened { archive, session } = opened;
+        let session = &opened.at()?;
         let Gone { landing, files: (written, rotated), back: (name, back) } = gone;
         let columns = self.output.columns();
         if let Some(kept) = &landing.kept {
@@ -294,7 +295,7 @@ impl Context {
             self.say(&line)?;
         }
         if let n @ 1.. = landing.files.len() {
-            let folder = archive.store().card(session.key)?.folder;
+            let folder = session.archive.store().card(session.key)?.folder;
             let path = |TouchedFile { path, .. }: &TouchedFile| {
                 let whole = Path::new(path);
                 let below = folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok());
@@ -320,7 +321,7 @@ impl Context {
             if let Some(ended) = ended(session) {
                 self.output.warn(ended);
             }
-        } else if written.is_some() && verbs::is_unsaid(archive, session)? {
+        } else if written.is_some() && verbs::is_unsaid(session)? {
             self.say("The agent cannot resume this session: its file has no messages now; start a new session, or undo")?;
         }
         let line = next.join("        ");

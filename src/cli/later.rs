@@ -40,17 +40,17 @@ pub(crate) fn save(
     let mut tried = context.try_change(wanted)?;
     tried.archive.set_manner(manner.clone());
     let change = match change {
-        Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried.archive, &tried.session)?)),
+        Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried.at()?)?)),
         change => change,
     };
-    let is_open = !verbs::open_in(&tried.archive, &tried.session).is_empty();
+    let is_open = !verbs::open_in(&tried.at()?).is_empty();
     if !make(context, &mut tried, &change)? {
         return Ok(Exit::Yes);
     }
     drop(tried);
     let mut opened = context.change(wanted)?;
     opened.archive.set_manner(manner);
-    let delayed = verbs::later(&mut opened.archive, &opened.session, &change)?;
+    let delayed = verbs::later(&opened.at()?, &change)?;
     context.tell(&delayed.notices);
     if context.json {
         context.answer_change(&opened, &delayed)?;
@@ -78,13 +78,7 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             let is_kept = matches!(change, Later::Keep(..));
             let back = if is_kept { Back::Keeping(wanted) } else { Back::To(wanted) };
             let workspace = context.workspace();
-            let mut reverted = verbs::revert(
-                &mut opened.archive,
-                &opened.session,
-                &workspace,
-                back,
-                note.as_deref(),
-            )?;
+            let mut reverted = verbs::revert(&opened.at()?, &workspace, back, note.as_deref())?;
             context.measure(opened, &mut reverted.landing);
             let (to, changed) = (place(&reverted, wanted), &*opened);
             if is_tried {
@@ -96,7 +90,7 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             Ok(reverted.operation.is_some())
         }
         Later::Switch(name) => {
-            let mut switched = verbs::switch(&mut opened.archive, &opened.session, name)?;
+            let mut switched = verbs::switch(&opened.at()?, name)?;
             context.measure(opened, &mut switched.landing);
             let changed = &*opened;
             if is_tried {
@@ -108,7 +102,7 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             Ok(switched.operation.is_some())
         }
         Later::Undo(n) => {
-            let mut undone = verbs::undo(&mut opened.archive, &opened.session, *n)?;
+            let mut undone = verbs::undo(&opened.at()?, *n)?;
             context.measure(opened, &mut undone.landing);
             let changed = &*opened;
             if is_tried {
@@ -161,7 +155,7 @@ pub(crate) fn choose(
     if !waiting.is_own {
         context.output.warn("you did not request this change on this computer");
     }
-    let open = verbs::open_in(&opened.archive, &opened.session).into_iter().next();
+    let open = verbs::open_in(&opened.at()?).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {
         opened.archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..context.manner() });
         context.follow(&opened);
@@ -213,12 +207,12 @@ pub(crate) fn apply(
     let mut opened = context.change(wanted)?;
     let rotate = waiting.has(ROTATE);
     opened.archive.set_manner(Manner { force, rotate, ..context.manner() });
-    if verbs::waiting(&opened.archive, &opened.session)?.as_ref() != Some(waiting) {
+    if verbs::waiting(&opened.at()?)?.as_ref() != Some(waiting) {
         let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));
     }
     if !make(context, &mut opened, &change_of(waiting)?)? {
-        verbs::undo(&mut opened.archive, &opened.session, Some(waiting.operation))?;
+        verbs::undo(&opened.at()?, Some(waiting.operation))?;
     }
     Ok(())
 }
@@ -228,8 +222,8 @@ pub(crate) fn drop_waiting(
     wanted: Option<&OsStr>,
     waiting: &Waiting,
 ) -> Result<(), CommandError> {
-    let mut opened = context.change(wanted)?;
-    let undone = verbs::undo(&mut opened.archive, &opened.session, Some(waiting.operation))?;
+    let opened = context.change(wanted)?;
+    let undone = verbs::undo(&opened.at()?, Some(waiting.operation))?;
     tell_undone(context, &opened, &undone, &undone).map(drop)
 }
 

@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
 use super::words::{About, Noun};
-use super::{Context, Opened, checkpoints, complete, words};
+use super::{Context, checkpoints, complete, words};
 
 /// Show a conversation or a part of it
 #[derive(Debug, clap::Args)]
@@ -72,12 +72,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         );
     }
     let opened = context.look(words.session)?;
-    let Opened { archive, session } = &opened;
-    let find = |place: &str| verbs::find_passage(archive.store(), session, place);
+    let session = &opened.at()?;
+    let find = |place: &str| verbs::find_passage(session, place);
     let passage = passage.map(find).transpose()?;
     let at = match (at, branch) {
         (Some(at), _) => Some(find(at)?.target),
-        (_, Some(name)) => Some(verbs::branch_end(archive.store(), session, name)?),
+        (_, Some(name)) => Some(verbs::branch_end(session, name)?),
         _ => None,
     };
     let log = shown.read(context, &opened, at.as_ref(), passage.as_ref())?;

@@ -131,7 +131,9 @@ pub(crate) struct Kit {
 impl Kit {
     /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
     pub(crate) fn warn(&self, context: &mut Context, opened: &Opened) {
-        if let Ok(window) = verbs::window(&opened.archive, &opened.session, &self.asked) {
+        if let Ok(session) = opened.at()
+            && let Ok(window) = verbs::window(&session, &self.asked)
+        {
             warn_tight(context, &*self.sink, &opened.session, &window);
         }
     }
@@ -398,7 +400,7 @@ pub(crate) fn limits(
     let of_key = match (key, channels.is_empty()) {
         (_, true) => None,
         (Some(key), _) => Some(key.to_owned()),
-        (None, _) => verbs::session_key(&opened.archive, &opened.session)?,
+        (None, _) => verbs::session_key(&opened.at()?)?,
     };
     let of_key = of_key.as_deref().and_then(history::Key::parse);
     let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));

@@ -5,10 +5,10 @@ use undertext::model::{Command, Text};
 use undertext::report::{OperationView, Waiting};
 use undertext::verbs;
 
+use super::Context;
 use super::common::{counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
@@ -59,8 +59,9 @@ pub(super) fn list(
     let verbs::Operations { shown: found, damaged } = if which.all {
         verbs::operations_of_all(&context.open_reader()?, limit)?
     } else {
-        let Opened { archive, session } = context.find(about.wanted()?)?;
-        verbs::operations(&archive, &session, limit)?
+        let opened = context.find(about.wanted()?)?;
+        let session = &opened.at()?;
+        verbs::operations(session, limit)?
     };
     for (session, n) in &damaged {
         let what = "its record does not match its hash and is not shown";

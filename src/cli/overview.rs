@@ -330,8 +330,9 @@ impl Overview<'_> {
         let mut word = None;
         let newest = shown.first().map(|listed| &listed.name);
         if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
-            let turns = verbs::newest_checkpoints(self.archive.store(), &newest, 1);
-            let prompt = turns.ok().and_then(|mut turns| turns.pop()?.words);
+            let opened = self.archive.at(&newest).ok();
+            let turns = opened.and_then(|opened| verbs::newest_checkpoints(&opened, 1).ok());
+            let prompt = turns.and_then(|mut turns| turns.pop()?.words);
             word =
                 prompt.and_then(|prompt| telling(common::first_line(&prompt)).map(str::to_owned));
             // Without a session, a command uses the newest of this folder or of a parent folder.

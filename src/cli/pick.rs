@@ -109,7 +109,7 @@ impl Context {
     ) -> Result<String, CommandError> {
         let opened = self.find(wanted)?;
         self.follow(&opened);
-        let turns = Turns::of(verbs::graph(&opened.archive, &opened.session, false)?.nodes);
+        let turns = Turns::of(verbs::graph(&opened.at()?, false)?.nodes);
         let (zone, now) = (self.env.zone, self.env.ambient().now());
         let rows = turns.rows(zone, now);
         if rows.is_empty() {
@@ -198,14 +198,15 @@ fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) ->
         Piece::new(Label::Dim, &facts.join(" · ")),
     ];
     // Unreadable data is omitted here; a command that reads the session reports it.
-    let Some(session) = archive.session(name).ok().flatten() else { return shown };
-    let store = archive.store();
-    let _is_grown = store.state(session.key).map(|state| verbs::follow(archive, &session, &state));
-    let last = verbs::log(store, &session, None, LAST).map(|log| log.lines).unwrap_or_default();
+    let opened = archive.session(name).ok().flatten().and_then(|it| archive.at(&it).ok());
+    let Some(session) = opened else { return shown };
+    let _is_grown = verbs::follow(&session);
+    let Ok(session) = session.again() else { return shown };
+    let last = verbs::log(&session, None, LAST).map(|log| log.lines).unwrap_or_default();
     let answers = last.iter().rev().take_while(|line| line.kind != Kind::User);
     let mut answers = answers.filter(|line| line.kind == Kind::Assistant);
     let mut answer = answers.find_map(|line| said(&line.messages));
-    let turns = verbs::newest_checkpoints(store, &session, TURNS).unwrap_or_default();
+    let turns = verbs::newest_checkpoints(&session, TURNS).unwrap_or_default();
     for words in turns.iter().rev().filter_map(|turn| turn.words.as_deref()) {
         let prompt = common::first_line(words).to_owned();
         let prompt = verbs::words(words).unwrap_or(prompt);
@@ -315,10 +316,10 @@ impl Turns {
 
 /// Returns the first entries of a turn that say something.
 fn beginning(opened: &Opened, place: &str) -> Option<Vec<Line>> {
-    let (store, session) = (opened.archive.store(), &opened.session);
-    let passage = verbs::find_passage(store, session, place).ok()?;
+    let session = &opened.at().ok()?;
+    let passage = verbs::find_passage(session, place).ok()?;
     let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
-    let log = verbs::log_of(store, session, &passage.target, entries, false, FIRST);
+    let log = verbs::log_of(session, &passage.target, entries, false, FIRST);
     let lines = log.ok()?.lines.into_iter();
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }

@@ -53,8 +53,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
     let done = verbs::recover(
-        &mut opened.archive,
-        &opened.session,
+        &opened.at()?,
         &workspace,
         &kit.compacting(),
         refused,

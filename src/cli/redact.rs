@@ -118,12 +118,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(CommandError::user(error).hinted(help));
     }
     let Opened { archive, session } = context.look(session)?;
+    let opened = archive.at(&session)?;
     if archive.root().is_none() {
         let error = anyhow!("a session file that is not in the store cannot be redacted");
         let import = Line::new("import").to("import it first");
         return Err(CommandError::user(error).hinted(import));
     }
-    let target = entry.map(|entry| verbs::find_place(archive.store(), &session, entry)).transpose();
+    let target = entry.map(|entry| verbs::find_place(&opened, entry)).transpose();
     let target = target.map_err(|error| {
         let is_text = !args.found && matches!(error, SessionError::NoEntry(_));
         let error = CommandError::from(error);
@@ -138,7 +139,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(target) if !args.found => Wanted::Entry(&session, target),
         target => {
             if let Some(target) = target {
-                let shown = verbs::show(&archive, &session, target)?;
+                let shown = verbs::show(&opened, target)?;
                 let unnamed = || CommandError::user(anyhow!("the entry's id cannot be read"));
                 let id = shown.map(|(line, _)| line.id.ok_or_else(unnamed));
                 suspects.entry = id.transpose()?;

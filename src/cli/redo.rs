@@ -27,8 +27,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let mut opened = args.moving.begin(context, args.about.wanted()?)?;
-    let mut redone = verbs::redo(&mut opened.archive, &opened.session)?;
+    let opened = args.moving.begin(context, args.about.wanted()?)?;
+    let mut redone = verbs::redo(&opened.at()?)?;
     context.measure(&opened, &mut redone.landing);
     tell_undone(context, &opened, &Redone(&redone), &redone)
 }

@@ -49,26 +49,27 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let wanted = args.about.wanted()?;
     if args.dry_run {
-        let Opened { archive, session } = context.find(wanted)?;
-        let lost = verbs::lost_with_sub_agents(&archive, &session)?;
+        let opened = context.find(wanted)?;
+        let session = &opened.at()?;
+        let lost = verbs::lost_with_sub_agents(session)?;
         if lost.is_empty() {
             return Err(CommandError::user(anyhow!("none of this session's files was deleted")));
         }
-        lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
+        lost.iter().try_for_each(|lost| tell_lost(context, session.archive, lost))?;
         return Ok(Exit::Yes);
     }
     let mut opened = context.change(wanted)?;
     opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
-    let mut lost = verbs::lost_with_sub_agents(&opened.archive, &opened.session)?;
+    let mut lost = verbs::lost_with_sub_agents(&opened.at()?)?;
     let before = lost.len();
     lost.retain(|lost| lost.session.key != opened.session.key);
     if lost.len() == before && before > 0 {
         return put_back(context, opened.archive, lost);
     }
-    let restored = match verbs::restore(&mut opened.archive, &opened.session) {
+    let restored = match verbs::restore(&opened.at()?) {
         Ok(restored) => restored,
         Err(error @ OpsError::Sync(SyncError::Nothing(Vain::Restore { .. }))) => {
-            let state = opened.state()?;
+            let state = opened.at()?.state.clone();
             let is_emptied = state.position().is_some_and(|at| at.head.is_none());
             let hint = if is_emptied && state.branches.len() > 1 {
                 Line::about("branch")

@@ -61,7 +61,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         None => context.find(wanted)?,
     };
-    let waiting = verbs::waiting(&opened.archive, &opened.session)?;
+    let waiting = verbs::waiting(&opened.at()?)?;
     let name = &opened.session.name;
     let same = OsString::from(format!("{}:{}", name.format, name.id));
     let wanted = if waiting.is_some() { Some(same.as_os_str()) } else { wanted };
@@ -85,20 +85,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         None => opened,
     };
-    let waiting = verbs::waiting(&opened.archive, &opened.session)?;
+    let waiting = verbs::waiting(&opened.at()?)?;
     if context.follow(&opened) == LiveState::Pending {
         if args.print || context.json {
             context.output.warn(&format!("the agent's file {}", LiveState::Pending.words()));
         } else {
             drop(opened);
             opened = context.change(wanted)?;
-            context.tell(&verbs::settle(&opened.archive, &opened.session)?);
+            context.tell(&verbs::settle(&opened.at()?)?);
         }
     }
-    let Opened { archive, session } = &opened;
-    let name = context.short_name(archive, session)?;
-    let lost = verbs::lost_file(archive, session)?;
-    let Some(resume) = verbs::resume(archive, session)?.filter(|_| lost.is_none()) else {
+    let session = &opened.at()?;
+    let name = context.short_name(session.archive, session)?;
+    let lost = verbs::lost_file(session)?;
+    let Some(resume) = verbs::resume(session)?.filter(|_| lost.is_none()) else {
         let error = CommandError::user(anyhow!("no agent can resume session {name}"));
         return Err(match lost {
             Some(_) => error.hinted(
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                     .with("turn")
                     .to("the session belongs to no agent; to get a model's answer in it"),
             ),
-            None if verbs::is_unsaid(archive, session)? => error.hinted(Line::about("branch").to(
+            None if verbs::is_unsaid(session)? => error.hinted(Line::about("branch").to(
                 "its file has no messages; find the branch with the conversation, and `switch` to it",
             )),
             None => error.hinted(Line::about("status").to("see where the session's file is")),
@@ -158,7 +158,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Asks whether to start a second agent where one has the session open; without a terminal it only warns.
 fn agrees(context: &mut Context, opened: &Opened, name: &str) -> Result<bool, CommandError> {
-    let Some(open) = verbs::open_in(&opened.archive, &opened.session).into_iter().next() else {
+    let Some(open) = verbs::open_in(&opened.at()?).into_iter().next() else {
         return Ok(true);
     };
     context.output.warn(&format!("{open} has {name} open, and both would write to its file"));

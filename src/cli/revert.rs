@@ -78,9 +78,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let change = if args.keep { Later::Keep(place, note) } else { Later::Revert(place, note) };
         return later::save(context, words.session, manner, change);
     }
-    let mut opened = args.moving.begin(context, words.session)?;
+    let opened = args.moving.begin(context, words.session)?;
     let workspace = context.workspace();
-    let reverted = verbs::revert(&mut opened.archive, &opened.session, &workspace, back, message);
+    let reverted = verbs::revert(&opened.at()?, &workspace, back, message);
     let mut reverted = reverted.map_err(|error| {
         let is_number = wanted.bytes().all(|byte| byte.is_ascii_digit());
         let place = if is_number { format!("@{wanted}") } else { wanted.to_owned() };

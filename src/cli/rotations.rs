@@ -2,9 +2,9 @@
 
 use undertext::verbs::{self, RotatedState};
 
+use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units;
@@ -33,9 +33,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Lists the files of a session that were set aside.
 pub(super) fn list(context: &mut Context, about: &About) -> Result<Exit, CommandError> {
-    let Opened { archive, session } = context.find(about.wanted()?)?;
+    let opened = context.find(about.wanted()?)?;
+    let session = &opened.at()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
-    let all = verbs::rotations(&archive, &session)?;
+    let all = verbs::rotations(session)?;
     if all.is_empty() {
         context.output.note("None of this session's files were set aside");
     }

@@ -108,8 +108,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, CommandError> {
-    let mut opened = context.change(Some(wanted))?;
-    let concealed = verbs::hide(&mut opened.archive, &opened.session, hidden)?;
+    let opened = context.change(Some(wanted))?;
+    let concealed = verbs::hide(&opened.at()?, hidden)?;
     context.tell(&concealed.notices);
     if context.answer_change(&opened, &concealed)? {
         return Ok(Exit::Yes);

@@ -127,13 +127,13 @@ impl Lines {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Place, 1..=1, &[Some(&args.entry)], &args.about)?;
     let opened = context.look(words.session)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
-    let passage = verbs::find_passage(archive.store(), session, wanted)?;
+    let passage = verbs::find_passage(session, wanted)?;
     if args.hidden || args.diff {
         let mut hidden = Vec::new();
         for target in targets(&passage) {
-            hidden.push(verbs::hidden(archive, session, &target)?);
+            hidden.push(verbs::hidden(session, &target)?);
         }
         return show_hidden(context, args, &hidden);
     }
@@ -142,9 +142,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut target = passage.target;
     if args.original {
-        target = verbs::original(archive, session, &target)?;
+        target = verbs::original(session, &target)?;
     }
-    let shown = verbs::show(archive, session, &target)?;
+    let shown = verbs::show(session, &target)?;
     let (line, bytes) = shown.ok_or(SessionError::Start)?;
     if let Some(damaged) = line.damaged() {
         if !context.json && !args.raw {
@@ -177,7 +177,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         writeln!(context.output)?;
     }
     if args.lines.is_none() && !line.messages.is_empty() {
-        let folder = archive.store().card(session.key)?.folder;
+        let folder = session.archive.store().card(session.key)?.folder;
         let naming = context.output.naming().clone();
         let spell = |line: &report::Line| naming.spell(line);
         let manner = Manner {
@@ -227,7 +227,7 @@ fn show_passage(
     }
     if args.raw {
         for (n, target) in targets(passage).enumerate() {
-            let shown = verbs::show(&opened.archive, &opened.session, &target)?;
+            let shown = verbs::show(&opened.at()?, &target)?;
             context.output.write_all(if n > 0 { b"\n" } else { b"" })?;
             context.output.write_all(&shown.map(|(_, bytes)| bytes).unwrap_or_default())?;
         }

@@ -40,7 +40,8 @@ impl Shown {
     /// Reads the last `count` entries.
     pub(super) fn newest(&self, opened: &Opened, count: usize) -> Result<Log, CommandError> {
         let read = if self.all { verbs::log_all } else { verbs::log };
-        Ok(read(opened.archive.store(), &opened.session, None, count)?)
+        let session = opened.at()?;
+        Ok(read(&session, None, count)?)
     }
 
     /// Returns options that show every entry in full.
@@ -56,13 +57,13 @@ impl Shown {
         target: Option<&Target>,
         passage: Option<&Passage>,
     ) -> Result<Log, CommandError> {
-        let Opened { archive, session } = opened;
+        let session = &opened.at()?;
         let read = |limit| match passage {
             Some(Passage { target, entries, .. }) => {
-                verbs::log_of(archive.store(), session, target, entries, self.all, limit)
+                verbs::log_of(session, target, entries, self.all, limit)
             }
-            None if self.all => verbs::log_all(archive.store(), session, target, limit),
-            None => verbs::log(archive.store(), session, target, limit),
+            None if self.all => verbs::log_all(session, target, limit),
+            None => verbs::log(session, target, limit),
         };
         let count = self.count.filter(|count| *count > 0).unwrap_or(usize::MAX);
         let mut asked = count;

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 
 use undertext::verbs::{self, Stats};
 
+use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
-use super::{Context, Opened};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units;
@@ -63,9 +63,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Counts the contents of one session.
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let opened = context.find(Some(wanted))?;
-    let Opened { archive, session } = &opened;
     context.follow(&opened);
-    let stats = verbs::stats_of(archive, session)?;
+    let session = &opened.at()?;
+    let stats = verbs::stats_of(session)?;
     if context.answer(&stats)? {
         return Ok(Exit::Yes);
     }

@@ -16,7 +16,7 @@ use undertext::verbs::{self, Session};
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, Opened, models};
+use super::{Context, models};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -51,27 +51,27 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.find(args.about.wanted()?)?;
-    let Opened { archive, session } = &opened;
+    let session = &opened.at()?;
     if args.layers {
-        layers(context, session, &verbs::layers(archive, session)?)?;
+        layers(context, session, &verbs::layers(session)?)?;
         return Ok(Exit::Yes);
     }
-    if args.files {
-        context.follow(&opened);
-        return used(context, &verbs::files_used(archive, session)?);
-    }
     // Records that only the live file has are shown, but are not operations yet.
-    let operations = archive.store().state(session.key)?.operations();
+    let operations = session.state.operations();
     let live_state = context.follow(&opened);
-    let status = Status { operations, live_state, ..verbs::status(archive, session)? };
+    let session = &opened.at()?;
+    if args.files {
+        return used(context, &verbs::files_used(session)?);
+    }
+    let status = Status { operations, live_state, ..verbs::status(session)? };
     let settings = context.settings()?;
-    let full = verbs::fullness(archive, session, &models::usual(&settings)).ok();
+    let full = verbs::fullness(session, &models::usual(&settings)).ok();
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if let Some((_, full)) = &full {
         models::warn_tight(context, &|_| (), session, &full.window);
     }
-    let glance = verbs::known_glance(archive, session, &models::usual(&settings));
+    let glance = verbs::known_glance(session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);
     let standing = Standing { session, status: &status, full: full.as_ref(), reverted };
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
@@ -122,7 +122,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     row("head", Label::Id, &format!("{head}{spot}"));
     let checkpoint = status.checkpoint.map(|n| format!("@{n} is the newest"));
     row("checkpoint", Label::Checkpoint, checkpoint.as_deref().unwrap_or("none yet"));
-    row("holds", Label::Plain, &holds(&status, archive.root().is_some()));
+    row("holds", Label::Plain, &holds(&status, session.archive.root().is_some()));
     for (name, label, words) in full.iter().flat_map(|(near, full)| fullness(near, full)) {
         row(name, label, &words);
     }

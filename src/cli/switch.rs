@@ -45,9 +45,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let manner = args.moving.manner(context);
         return later::save(context, words.session, manner, Later::Switch(name.to_owned()));
     }
-    let mut opened = args.moving.begin(context, words.session)?;
-    let switched = verbs::switch(&mut opened.archive, &opened.session, name);
-    let is_place = || verbs::find_place(opened.archive.store(), &opened.session, name).is_ok();
+    let opened = args.moving.begin(context, words.session)?;
+    let switched = verbs::switch(&opened.at()?, name);
+    let is_place = || opened.at().is_ok_and(|session| verbs::find_place(&session, name).is_ok());
     let mut switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error).hinted(
             Line::about("revert").with(name).to("to go back to that place on the current branch"),

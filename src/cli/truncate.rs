@@ -63,9 +63,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let mut opened = context.try_change(args.about.wanted()?)?;
         opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
         let bound = bound(context, args, &settings, &opened)?;
-        let Opened { archive, session } = &opened;
-        let found = verbs::oversized(archive, session, bound)?;
-        let cached = verbs::cached(archive, session, &asked(args, &settings), || {
+        let session = &opened.at()?;
+        let found = verbs::oversized(session, bound)?;
+        let cached = verbs::cached(session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
         })?;
         show(context, &found.results)?;
@@ -83,15 +83,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
         // What the change itself refuses is refused here.
-        verbs::truncate(&mut opened.archive, &opened.session, bound)?;
+        verbs::truncate(&opened.at()?, bound)?;
         return Ok(Exit::Yes);
     }
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let bound = bound(context, args, &settings, &opened)?;
-    let Opened { archive, session } = &opened;
-    let cached = verbs::cached(archive, session, &asked(args, &settings), || {
-        Ok(verbs::oversized(archive, session, bound)?.results.first().map(|result| result.entry))
+    let session = &opened.at()?;
+    let cached = verbs::cached(session, &asked(args, &settings), || {
+        Ok(verbs::oversized(session, bound)?.results.first().map(|result| result.entry))
     })?;
     if let Some(cached) = cached {
         warn(context, cached);
@@ -101,7 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Ok(Exit::No);
         }
     }
-    let done = verbs::truncate(&mut opened.archive, &opened.session, bound)?;
+    let done = verbs::truncate(&opened.at()?, bound)?;
     context.tell(&done.notices);
     if !context.json {
         context.say_session(&opened.archive, &opened.session)?;
@@ -140,8 +140,8 @@ fn bound(
 ) -> Result<Bound, CommandError> {
     let is_by_window = args.max_chars.is_none();
     let asked = asked(args, settings);
-    let Opened { archive, session } = opened;
-    let window = is_by_window.then(|| verbs::window(archive, session, &asked)).transpose()?;
+    let session = &opened.at()?;
+    let window = is_by_window.then(|| verbs::window(session, &asked)).transpose()?;
     if let Some(window) = &window {
         warn_tight(context, &|_| (), session, window);
     }

@@ -18,7 +18,7 @@ use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
 use super::models::{self, Summing, unless_blank};
 use super::words::About;
-use super::{Context, Opened, env};
+use super::{Context, env};
 use crate::render::safe;
 use crate::render::units::grouped;
 
@@ -109,13 +109,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let before = opened.state()?.hash();
+    let session = &opened.at()?;
     let prompt = prompt.as_deref();
-    let Opened { archive, session } = &mut opened;
-    let done = match verbs::turn(archive, session, &workspace, prompt, &turning, &mut emit) {
+    let done = match verbs::turn(session, &workspace, prompt, &turning, &mut emit) {
         Ok(done) => done,
         Err(error @ OpsError::Model(_)) => return Err(kept(error, args)),
-        Err(error) if opened.state()?.hash() != before => return Err(kept(error, args)),
+        Err(error) if opened.at()?.state.hash() != session.state.hash() => {
+            return Err(kept(error, args));
+        }
         Err(error) => return Err(error.into()),
     };
     if done.is_repeated {

@@ -55,8 +55,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let manner = args.moving.manner(context);
         return later::save(context, wanted, manner, Later::Undo(args.operation));
     }
-    let mut opened = args.moving.begin(context, wanted)?;
-    let undone = verbs::undo(&mut opened.archive, &opened.session, args.operation);
+    let opened = args.moving.begin(context, wanted)?;
+    let undone = verbs::undo(&opened.at()?, args.operation);
     let mut undone = undone.map_err(|error| {
         let n = args.operation.map(|n| n.to_string());
         let line = n.into_iter().fold(Line::about("undo"), |line, n| line.option("op", n));

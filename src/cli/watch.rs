@@ -267,7 +267,7 @@ impl Context {
             let name = SessionName { format: format.to_owned(), id: id.to_owned() };
             // A session that is not imported yet is later imported whole.
             if let Some(session) = archive.session(&name)? {
-                all.extend(verbs::file_of(archive, &session)?);
+                all.extend(verbs::file_of(&archive.at(&session)?)?);
             }
         }
         Ok(all.into_iter().collect())

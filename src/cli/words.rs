@@ -113,15 +113,10 @@ impl Noun {
     }
 
     fn is_in(self, opened: &Opened, word: &str) -> bool {
-        let Opened { archive, session } = opened;
+        let Ok(session) = opened.at() else { return false };
         match self {
-            Self::Place | Self::Passage => {
-                verbs::find_passage(archive.store(), session, word).is_ok()
-            }
-            Self::Branch => {
-                let state = archive.store().state(session.key);
-                state.is_ok_and(|state| state.branches.contains_key(word))
-            }
+            Self::Place | Self::Passage => verbs::find_passage(&session, word).is_ok(),
+            Self::Branch => session.state.branches.contains_key(word),
         }
     }
 

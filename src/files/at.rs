@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     files::{
         live_file::{LiveFile, live_file},
         occupancy::refuse_if_loaded,
@@ -44,9 +44,9 @@ impl<'a> Standing<'a> {
     }
 
     /// Reads the state of a session. Fails if a newer program changed it.
-    pub(crate) fn of(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
-        let mut standing = Self::nowhere(archive, session.name.clone(), session.format);
-        standing.renew(session.clone())?;
+    pub(crate) fn of(session: &At<'a>) -> Result<Self, SyncError> {
+        let mut standing = Self::nowhere(session.archive, session.name.clone(), session.format);
+        standing.renew(session.session.clone())?;
         Ok(standing)
     }
 
@@ -59,6 +59,13 @@ impl<'a> Standing<'a> {
         self.at = self.at.max(Timestamp(self.state.at().0 + 1));
         self.session = Some(session);
         Ok(())
+    }
+
+    /// Returns the session opened in this state. Fails if it does not exist yet.
+    pub(crate) fn opened(&self) -> Result<At<'a>, SyncError> {
+        let missing = || SessionError::NoSession(self.name.id.clone());
+        let session = self.session.clone().ok_or_else(missing)?;
+        Ok(At::in_state(self.archive, session, self.state.clone()))
     }
 
     pub(crate) fn store(&self) -> &'a dyn Store {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     disk,
     files::{
         live_file::{LiveFile, file_of, length_of, live_file},
@@ -15,7 +15,6 @@ use crate::{
         siblings, sources,
     },
     model::{FileNumber, GenerationNumber, Place, State, Timestamp},
-    session::{Session, View},
     wire::Format,
 };
 
@@ -32,43 +31,35 @@ pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, 
 
 /// Returns the file where the agent had the session, if it was deleted and is nowhere else. If it still exists, returns the
 /// first deleted file that it continues from: without it the agent does not resume the session.
-pub(crate) fn lost(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<Option<LiveFile>, SyncError> {
-    let missing = missing(archive, session, state)?;
+pub(crate) fn lost(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
+    let missing = missing(session)?;
     match missing {
-        Some(file) => {
-            Ok(Some(file).filter(|file| is_nowhere(archive, session.format, state, file)))
-        }
-        None => lost_base(archive, session, state),
+        Some(file) => Ok(Some(file)
+            .filter(|file| is_nowhere(session.archive, session.format, &session.state, file))),
+        None => lost_base(session),
     }
 }
 
 /// Returns the first file that the live file continues from and that was deleted and is nowhere else.
-pub(crate) fn lost_base(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<Option<LiveFile>, SyncError> {
-    let Some(live) = live_file(archive, state).filter(|live| live.attached) else {
+pub(crate) fn lost_base(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
+    let Some(live) = live_file(session.archive, &session.state).filter(|live| live.attached) else {
         return Ok(None);
     };
     if siblings::name(session.format, &live.path).is_none() {
         return Ok(None);
     }
-    let held = newest(state).find(|(n, _)| *n == live.n);
-    let gone = newest(state).filter_map(|(n, _)| file_of(archive, state, n));
+    let held = newest(&session.state).find(|(n, _)| *n == live.n);
+    let gone =
+        newest(&session.state).filter_map(|(n, _)| file_of(session.archive, &session.state, n));
     let gone: Vec<LiveFile> = gone
         .filter(|file| file.attached && file.n != live.n && is_gone(&file.path))
-        .filter(|file| is_nowhere(archive, session.format, state, file))
+        .filter(|file| is_nowhere(session.archive, session.format, &session.state, file))
         .collect();
     let Some((_, held)) = held.filter(|_| !gone.is_empty()) else { return Ok(None) };
     let mut bases = Vec::new();
-    let view = View::whole(archive.store.as_ref(), session, state, held);
+    let view = session.whole(held);
     view.climb(&mut |view| {
-        bases.extend(state.file_of(view.position().generation));
+        bases.extend(session.state.file_of(view.position().generation));
         Ok(())
     })?;
     Ok(gone.into_iter().find(|file| bases.contains(&file.n)))
@@ -80,15 +71,11 @@ fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &Live
 
 /// Returns the file where the agent had the session, if it is missing: the live file, or, for a session without one, the file
 /// that the agent read last. A session has no live file if no agent resumes it or if the file is known to be deleted.
-pub(crate) fn missing(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<Option<LiveFile>, SyncError> {
-    let live = match live_file(archive, state) {
+pub(crate) fn missing(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
+    let live = match live_file(session.archive, &session.state) {
         Some(live) => Some(live).filter(|live| live.attached),
-        None if state.live.is_some() => None,
-        None => last_of_agent(archive, session, state)?,
+        None if session.state.live.is_some() => None,
+        None => last_of_agent(session)?,
     };
     Ok(live.filter(|live| is_gone(&live.path)))
 }
@@ -119,31 +106,29 @@ pub(crate) fn elsewhere(
 }
 
 /// For a session without a live file, returns the file that its agent read last; nothing if none of its files was deleted.
-fn last_of_agent(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<Option<LiveFile>, SyncError> {
+fn last_of_agent(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
     let located = |(n, _)| {
-        let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
-        let path = archive.path_of(place)?;
+        let place = session.state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
+        let path = session.archive.path_of(place)?;
         let is_read = !sources::is_set_aside(&path, session.format);
         is_read.then_some(LiveFile { n, path, attached: true })
     };
-    let mut files: Vec<LiveFile> = newest(state).filter_map(located).collect();
+    let mut files: Vec<LiveFile> = newest(&session.state).filter_map(located).collect();
     // Usually all files exist. Then no folder needs to be resolved.
     if !files.iter().any(|file| is_gone(&file.path)) {
         return Ok(None);
     }
     // The file that was deleted while it was the live file takes precedence over any copy found later.
-    let last = last_live(archive.store(), session.key, state)?.filter(|n| state.gone.contains(n));
+    let last = last_live(session.store, session.key, &session.state)?
+        .filter(|n| session.state.gone.contains(n));
     if let Some(last) = last.and_then(|last| files.iter().find(|file| file.n == last)) {
         return Ok(Some(last.clone()));
     }
     let is_agents = |file: &LiveFile| {
         let folder = file.path.parent();
-        state.gone.contains(&file.n)
-            || folder.is_some_and(|folder| archive.writable.has(session.format.name(), folder))
+        session.state.gone.contains(&file.n)
+            || folder
+                .is_some_and(|folder| session.archive.writable.has(session.format.name(), folder))
     };
     files.retain(is_agents);
     Ok(files.pop())

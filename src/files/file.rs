@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     files::{
         judge::{Known, Seen, Verdict, Whose},
         live_file::expected,
@@ -17,7 +17,7 @@ use crate::{
     },
     live::WritableFile,
     model::{EntryNumber, Rotation, State},
-    session::{Session, graph::content},
+    session::graph::content,
     store::{SessionKey, Sighting},
 };
 
@@ -81,24 +81,21 @@ pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool
 }
 
 pub(crate) fn verdict(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &WritableFile,
-    tip: &State,
     whose: Whose,
     seen: Option<&Seen>,
 ) -> Result<Verdict, SyncError> {
-    let rotation = open_rotation(live, tip, seen)?;
+    let rotation = open_rotation(live, &session.state, seen)?;
     let known = Known {
         whose,
-        length: expected(tip),
+        length: expected(&session.state),
         rotation: rotation.map(|rotation| (rotation.inode, rotation.length)),
     };
     let looking = Looking {
-        store: archive.store.as_ref(),
         session,
-        generation: tip.generation(),
-        end: tip.growth(),
+        generation: session.state.generation(),
+        end: session.state.growth(),
         rotation,
         open: &|offset| {
             let mut file = live.open()?;
@@ -118,30 +115,20 @@ pub(crate) fn from(live: &WritableFile, offset: u64) -> Result<File, SyncError> 
 }
 
 /// Writes the current state to a temporary file.
-pub(crate) fn write_fresh(
-    archive: &Archive,
-    session: &Session,
-    live: &WritableFile,
-    tip: &State,
-) -> Result<(), SyncError> {
+pub(crate) fn write_fresh(session: &At<'_>, live: &WritableFile) -> Result<(), SyncError> {
     let io = SyncError::at(live.path());
     let mut fresh = live.fresh().map_err(io)?;
-    let generation = tip.generation();
-    let runs = archive.store.runs(session.key, generation, 0)?;
-    content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    fresh.finish(tip.at()).map_err(io)
+    let generation = session.state.generation();
+    let runs = session.store.runs(session.key, generation, 0)?;
+    content::write(session, &runs, &mut |part| fresh.write(part))?;
+    fresh.finish(session.state.at()).map_err(io)
 }
 
 /// Carries out the rotation that the newest operation asks for: writes the successor and exchanges the files.
-pub(crate) fn finish_rotation(
-    archive: &Archive,
-    session: &Session,
-    live: &WritableFile,
-    tip: &State,
-) -> Result<(), SyncError> {
-    let Some(rotation) = newest_rotation(tip) else { return Ok(()) };
+pub(crate) fn finish_rotation(session: &At<'_>, live: &WritableFile) -> Result<(), SyncError> {
+    let Some(rotation) = newest_rotation(&session.state) else { return Ok(()) };
     let aside = aside_of(live, rotation)?;
-    write_fresh(archive, session, live, tip)?;
+    write_fresh(session, live)?;
     live.exchange(&aside).map_err(SyncError::at(live.path()))
 }
 

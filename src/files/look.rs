@@ -17,8 +17,8 @@ use crate::{
         rotations::{Linked, running_hash},
     },
     model::{GenerationNumber, LineId, Rotation, Run, Running},
-    session::{Session, SessionError, graph::content},
-    store::{Store, StoreError},
+    session::{SessionError, Stored, graph::content},
+    store::StoreError,
     wire::jsonl::{ReadError, Reader},
 };
 
@@ -27,8 +27,7 @@ const COMPARED: usize = 64 << 10;
 
 /// A file and the generation to compare it with.
 pub(crate) struct Looking<'a> {
-    pub(crate) store: &'a dyn Store,
-    pub(crate) session: &'a Session,
+    pub(crate) session: &'a Stored<'a>,
     pub(crate) generation: GenerationNumber,
     /// The end of the generation, as far as the file should contain it.
     pub(crate) end: Option<&'a Run>,
@@ -116,7 +115,7 @@ impl Looking<'_> {
 
     /// Returns true if the bytes are equal apart from redacted lines that `there` still has in their original form.
     fn is_uncovered(&self, there: &[u8], known: &[u8]) -> Result<bool, Trouble> {
-        let covered = self.covered()?;
+        let covered = self.covered();
         if covered.is_empty() || there.len() != known.len() {
             return Ok(false);
         }
@@ -137,9 +136,9 @@ impl Looking<'_> {
     /// Returns true if the file starts with the whole generation, comparing entry ids.
     fn begins(&self) -> Result<bool, Trouble> {
         let known = self.end.map(|run| (run.running, run.tail.clone()));
-        let runs = self.store.runs(self.session.key, self.generation, 0)?;
-        let mut links = Linked::of(self.store, self.session.key, &runs);
-        let covered = self.store.state(self.session.key)?.coverings();
+        let runs = self.session.store.runs(self.session.key, self.generation, 0)?;
+        let mut links = Linked::of(self.session.store, self.session.key, &runs);
+        let covered = self.session.state.coverings();
         let found = running_hash((self.open)(0)?.take(self.length()), &covered, &mut links)?;
         Ok(found == known.unwrap_or((Running::EMPTY, Vec::new())))
     }
@@ -154,15 +153,15 @@ impl Looking<'_> {
     }
 
     /// Returns the redacted lines of the session.
-    fn covered(&self) -> Result<Covered, Trouble> {
-        let state = self.store.state(self.session.key)?;
-        let pairs = state.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?)));
-        Ok(Covered(pairs.collect()))
+    fn covered(&self) -> Covered {
+        let pairs =
+            self.session.state.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?)));
+        Covered(pairs.collect())
     }
 
     /// Returns true if the file has everything before the newest operation and ends within that operation's bytes.
     fn lacks_only_the_newest(&self) -> Result<bool, Trouble> {
-        let newest = content::newest(self.store, self.session, self.generation)?;
+        let newest = content::newest(self.session, self.generation)?;
         if newest.is_empty() {
             return Ok(false);
         }
@@ -175,7 +174,7 @@ impl Looking<'_> {
 
     /// Returns the last bytes of the generation: at least `least` of them, or all if it has fewer.
     pub(crate) fn last(&self, least: usize) -> Result<Vec<u8>, SessionError> {
-        content::last(self.store, self.session, self.generation, self.end, least)
+        content::last(self.session, self.generation, self.end, least)
     }
 
     /// Returns true if a stream has the bytes of a generation or a prefix of them.
@@ -184,10 +183,10 @@ impl Looking<'_> {
         generation: GenerationNumber,
         mut stream: impl Read,
     ) -> Result<bool, Trouble> {
-        let runs = self.store.runs(self.session.key, generation, 0)?;
-        let (covered, mut there) = (self.covered()?, Vec::new());
+        let runs = self.session.store.runs(self.session.key, generation, 0)?;
+        let (covered, mut there) = (self.covered(), Vec::new());
         let (mut is_over, mut is_part, mut failed) = (false, true, None);
-        content::write(self.store, self.session, &runs, &mut |part| {
+        content::write(self.session, &runs, &mut |part| {
             if !is_over && failed.is_none() {
                 there.clear();
                 failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     files::live_file::live_file,
     live::{self, Holder, How, Index, Lock, Locking},
     report::OpenIn,
@@ -39,9 +39,9 @@ pub(crate) fn refuse_if_loaded(
 }
 
 /// Returns the processes that certainly have a session open.
-pub fn open_in(archive: &Archive, session: &Session) -> Vec<OpenIn> {
-    let state = archive.store().state(session.key).unwrap_or_default();
-    let Some(live) = live_file(archive, &state).filter(|live| live.attached) else {
+pub fn open_in(session: &At<'_>) -> Vec<OpenIn> {
+    let live = live_file(session.archive, &session.state);
+    let Some(live) = live.filter(|live| live.attached) else {
         return Vec::new();
     };
     let lock =

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{At, SyncError},
     disk::{self, Links},
     files::{
         deletion::is_gone,
@@ -19,30 +19,30 @@ use crate::{
     live,
     model::{EntryId, EntryNumber, LineId, Rotation, Run, Running},
     report::{Rotated, RotatedState},
-    session::Session,
     store::{SessionKey, Store, StoreError},
     wire::jsonl::{ReadError, Reader},
 };
 
 /// Returns the set-aside files in order, each checked against its running hash.
-pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    let covered = tip.coverings();
+pub fn rotations(session: &At<'_>) -> Result<Vec<Rotated>, SyncError> {
+    let covered = session.state.coverings();
     let mut rotated = Vec::new();
-    for (n, rotation) in &tip.rotations {
+    for (n, rotation) in &session.state.rotations {
         // The session may have another live file by now, or none.
-        let Some(LiveFile { path: live, .. }) = file_of(archive, &tip, rotation.file) else {
+        let Some(LiveFile { path: live, .. }) =
+            file_of(session.archive, &session.state, rotation.file)
+        else {
             continue;
         };
-        let by = archive.store.operations(session.key, n.alone())?.pop();
+        let by = session.store.operations(session.key, n.alone())?.pop();
         let next_to = |live: &Path| live.with_file_name(OsStr::from_bytes(&rotation.aside));
         let there = next_to(&live);
         // The set-aside file may have been moved together with the live file.
-        let moved = live_file(archive, &tip).map(|now| next_to(&now.path));
+        let moved = live_file(session.archive, &session.state).map(|now| next_to(&now.path));
         let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
         // Only the newest can be pending: every change first finishes the one before.
-        let is_newest = tip.newest.is_some_and(|newest| newest.n == *n);
-        let state = state(archive, session, &live, &path, rotation, is_newest, &covered);
+        let is_newest = session.state.newest.is_some_and(|newest| newest.n == *n);
+        let state = state(session, &live, &path, rotation, is_newest, &covered);
         let (state, why) = match state {
             Ok(state) => (state, None),
             Err(error) => (RotatedState::Unread, Some(unread(error)?)),
@@ -71,8 +71,7 @@ pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
 }
 
 fn state(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &Path,
     path: &Path,
     rotation: &Rotation,
@@ -88,12 +87,12 @@ fn state(
         return Ok(RotatedState::Pending);
     }
     let Some(seen) = seen else { return Ok(RotatedState::Deleted) };
-    let runs = archive.store.runs(session.key, rotation.old, 0)?;
+    let runs = session.store.runs(session.key, rotation.old, 0)?;
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
     let length = runs.last().map_or(0, Run::length);
     let file = disk::open(path, Links::Refuse).map_err(io)?.take(length);
-    let mut links = Linked::of(archive.store.as_ref(), session.key, &runs);
+    let mut links = Linked::of(session.store, session.key, &runs);
     let found = running_hash(file, covered, &mut links)?;
     Ok(if (found.0, found.1.as_slice()) != (running, tail) {
         RotatedState::Changed

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError, Why, skip::Failed},
+    archive::{Archive, At, SyncError, Why, skip::Failed},
     files::{
         deletion::is_gone,
         judge::{Known, Seen, Verdict, Whose},
@@ -18,14 +18,13 @@ use crate::{
     },
     model::{FileNumber, GenerationNumber, OperationNumber, Place, Run, Running, State, Timestamp},
     report::Held,
-    session::{Session, View, graph::beginning::is_adopted},
+    session::{View, graph::beginning::is_adopted},
     wire::Graph,
 };
 
 /// Judges a file that may have the content of a generation with this end, or more.
 pub(crate) fn judged(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     generation: GenerationNumber,
     end: Option<&Run>,
     path: &Path,
@@ -35,7 +34,6 @@ pub(crate) fn judged(
     let length = sources::length(path).map_err(is_file)?;
     let seen = Seen { inode: 0, length, is_untouched: false };
     let looking = Looking {
-        store: archive.store.as_ref(),
         session,
         generation,
         end,
@@ -110,14 +108,15 @@ pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncErro
 }
 
 /// Returns the generations of a session in order, each with its file.
-pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    let current = tip.position().map(|at| at.generation);
-    let mut held = Vec::with_capacity(tip.generations.len());
-    for (operation, generation) in &tip.generations {
-        let end = tip.ends.get(&generation.n);
-        let path = generation.file.and_then(|file| archive.path_of(tip.file(file)?));
-        let aside = tip.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
+pub fn generations(session: &At<'_>) -> Result<Vec<Held>, SyncError> {
+    let current = session.state.position().map(|at| at.generation);
+    let mut held = Vec::with_capacity(session.state.generations.len());
+    for (operation, generation) in &session.state.generations {
+        let end = session.state.ends.get(&generation.n);
+        let path =
+            generation.file.and_then(|file| session.archive.path_of(session.state.file(file)?));
+        let aside =
+            session.state.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
         held.push(Held {
             generation: generation.n,
             file: path.map(|path| match aside {
@@ -127,7 +126,7 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
             entries: end.map_or(0, Run::end),
             bytes: end.map_or(0, Run::length),
             operation: *operation,
-            container: container(&tip, generation.n).map(|(.., size)| size),
+            container: container(&session.state, generation.n).map(|(.., size)| size),
             is_current: Some(generation.n) == current,
         });
     }

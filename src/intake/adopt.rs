@@ -29,7 +29,7 @@ use crate::{
     json::Raw,
     model::{FileNumber, GenerationNumber, Place, SessionName, State},
     session::{
-        Session,
+        Session, Stored,
         graph::{
             beginning::{BASES, FOLLOWED},
             content,
@@ -162,7 +162,7 @@ fn held(
             };
             let Some(generation) = newest(&state, n) else { continue };
             let runs = store.runs(session.key, generation, 0)?;
-            let mut bytes = content::bytes(store, &session, &runs)?;
+            let mut bytes = content::bytes(&Stored::of(store, &session)?, &runs)?;
             bytes.truncate(wanted.bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
             return Ok(Some((named.session, file.to_owned(), bytes)));
         }

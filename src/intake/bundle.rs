@@ -157,7 +157,7 @@ fn take<R: BufRead>(
     if let Some(key) = key.filter(|_| of.operations > state.operations())
         && own_file(&state).is_some()
     {
-        catch_up::catch_up(archive, &session(key))?;
+        catch_up::catch_up(&archive.at(&session(key))?)?;
         state = store.state(key)?;
     }
     let mut brought = Brought::new(&of.name, if key.is_some() { Fate::Grown } else { Fate::New });
@@ -191,7 +191,7 @@ fn take<R: BufRead>(
     writing.commit()?;
     if after.is_some()
         && !archive.is_preview()
-        && let Err(error) = catch_up::catch_up(archive, &session)
+        && let Err(error) = catch_up::catch_up(&archive.at(&session)?)
     {
         brought.unwritten = Some(error.in_full());
     }

@@ -38,7 +38,7 @@ use crate::{
     live,
     model::{SessionName, Tie, TieKind},
     report::{Imported, Notice, Quirk, Summary},
-    session::{Session, View},
+    session::Session,
     store::{SessionKey, Sighting, StoreError},
 };
 
@@ -208,27 +208,27 @@ fn note_loss(
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<(), SyncError> {
     let look = || {
-        let state = match archive.store.state(session.key) {
+        let session = match archive.at(&session) {
             // Nothing of it is needed here, and `verify` reports it.
             Err(StoreError::Corrupt { .. }) => return Ok(None),
-            state => state?,
+            session => session?,
         };
-        let lost = deletion::lost(archive, &session, &state)?;
+        let state = &session.state;
         let is_news = |live: &LiveFile| {
             is_meant(&live.path) && (state.live == Some(live.n) || !state.gone.contains(&live.n))
         };
-        Ok::<_, SyncError>(lost.filter(is_news).map(|live| (live, state)))
+        Ok::<_, SyncError>(deletion::lost(&session)?.filter(is_news).map(|live| (live, session)))
     };
     if look()?.is_none() {
         return Ok(());
     }
     let _lock = archive.lock()?;
     // Another program may have restored the file, or recorded the loss, before the lock was free.
-    let Some((live, state)) = look()? else { return Ok(()) };
-    let noted = if state.live == Some(live.n) {
-        catch_up::catch_up(archive, &session)
+    let Some((live, opened)) = look()? else { return Ok(()) };
+    let noted = if opened.state.live == Some(live.n) {
+        catch_up::catch_up(&opened)
     } else {
-        agent_file::record_loss(archive, &session, &live, &state).map(|notice| vec![notice])
+        agent_file::record_loss(&opened, &live).map(|notice| vec![notice])
     };
     match noted {
         Err(error) if error.is_damage() || matches!(error, SyncError::Uncaught { .. }) => {
@@ -321,7 +321,7 @@ impl<'a> Taking<'a> {
             let gathers = self.open.is_open();
             let joint = match grown {
                 Some((session, notices)) => {
-                    let mut change = Change::also(self.archive, &session, &mut self.open)?;
+                    let mut change = Change::also(&self.archive.at(&session)?, &mut self.open)?;
                     change.notices = notices;
                     Joint::Grown(Box::new(change))
                 }
@@ -439,7 +439,11 @@ impl<'a> Taking<'a> {
             match self.archive.session(&first.session)? {
                 None => return Ok(None),
                 Some(session) if is_grown => {
-                    match agent_file::gather(self.archive, &session, &first.path, &mut self.open) {
+                    match agent_file::gather(
+                        &self.archive.at(&session)?,
+                        &first.path,
+                        &mut self.open,
+                    ) {
                         Ok(Some(notices)) => return Ok(Some((session, notices))),
                         Ok(None) => {}
                         // Retried in its own transaction.
@@ -487,11 +491,10 @@ impl<'a> Taking<'a> {
 
 /// Returns the files of a session whose history is incomplete, in any order; none if it is complete.
 fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
-    let state = archive.store().state(session.key)?;
-    let view =
-        state.position().map(|at| View::new(archive.store(), session, at, Some(&state.spans)));
+    let session = archive.at(session)?;
+    let view = session.state.position().map(|at| session.view(at));
     let lacks = view.map(|view| view.elsewhere()).transpose()?.flatten().is_some();
-    Ok(if lacks { States::of(archive, &state).paths() } else { Vec::new() })
+    Ok(if lacks { States::of(archive, &session.state).paths() } else { Vec::new() })
 }
 
 impl Summary {

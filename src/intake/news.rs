@@ -150,15 +150,15 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
 fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::from_store(key, name)?;
-        let state = match archive.store().state(key) {
+        let opened = match archive.at(&session) {
             // The import will skip it and report the reason.
             Err(StoreError::Corrupt { .. }) => return Ok(Some((session, Known::All))),
-            state => state?,
+            opened => opened?,
         };
-        let states = States::of(archive, &state);
+        let states = States::of(archive, &opened.state);
         let newest = states.newest(file);
-        let verdict = newest.map(|(n, end)| judged(archive, &session, n, end, path));
-        let is_live = state.live == Some(file);
+        let verdict = newest.map(|(n, end)| judged(&opened, n, end, path));
+        let is_live = opened.state.live == Some(file);
         let known = match verdict {
             Some(Ok(Verdict::Same)) if is_live => Known::Same,
             Some(Ok(Verdict::Grown)) if is_live => Known::Grown,

@@ -248,7 +248,7 @@ impl Intake<'_> {
         let held = known.and_then(|file| self.states.newest(file));
         let verdict = match (&self.change.before.session, held) {
             (Some(session), Some((generation, end))) => {
-                Some(judged(self.change.before.archive, session, generation, end, path)?)
+                Some(judged(&self.change.before.archive.at(session)?, generation, end, path)?)
             }
             _ => None,
         };

@@ -17,14 +17,13 @@ use std::{
 use rustix::fs::OFlags;
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     change::draft::Change,
     disk::{self, Links, Refusal},
     files::{Source, deletion::is_gone, sources},
     json::Raw,
     live,
-    model::{Digest, FileNumber, OperationNumber, Sidecar, State},
-    session::Session,
+    model::{Digest, FileNumber, OperationNumber, Sidecar},
     store::Sighting,
     wire::{Annex, Share},
 };
@@ -205,21 +204,20 @@ pub(crate) struct Kept {
 impl Kept {
     /// Returns its bytes. For a shared sidecar, combines those of all sessions that have it: the newest copy of a project's file,
     /// all lines of a list.
-    pub(crate) fn bytes(&self, archive: &Archive, session: &Session) -> Result<Vec<u8>, SyncError> {
-        let store = archive.store();
+    pub(crate) fn bytes(&self, session: &At<'_>) -> Result<Vec<u8>, SyncError> {
         if self.share == Share::Session {
-            return Ok(store.kept(session.key, self.at.0, self.at.1)?);
+            return Ok(session.store.kept(session.key, self.at.0, self.at.1)?);
         }
         let mut copies = Vec::new();
-        for (key, name, file) in store.files(&archive.place_of(&self.path))? {
-            let state = store.state(key)?;
+        for (key, name, file) in session.store.files(&session.archive.place_of(&self.path))? {
+            let state = session.store.state(key)?;
             let Some((operation, n, _)) = state.sidecars.get(&file) else { continue };
-            let is_left_out = archive.exclusion(&name, session.format, None).is_some();
+            let is_left_out = session.archive.exclusion(&name, session.format, None).is_some();
             if is_left_out && key != session.key {
                 continue;
             }
-            let at = store.operations(key, operation.alone())?.pop().map(|by| by.at);
-            copies.push((at, store.kept(key, *operation, *n)?));
+            let at = session.store.operations(key, operation.alone())?.pop().map(|by| by.at);
+            copies.push((at, session.store.kept(key, *operation, *n)?));
         }
         if self.share == Share::Project {
             return Ok(copies.into_iter().max().map(|(_, bytes)| bytes).unwrap_or_default());
@@ -236,11 +234,11 @@ impl Kept {
 }
 
 /// Returns a session's sidecars that belong where its agent keeps them on this computer.
-pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<Kept> {
+pub(crate) fn kept(session: &At<'_>) -> Vec<Kept> {
     let format = session.format;
-    let own = FileNumber::FIRST.onwards().zip(&state.files);
-    let own = own.filter(|(n, _)| !state.sidecars.contains_key(n));
-    let own = own.filter_map(|(_, place)| archive.path_of(place));
+    let own = FileNumber::FIRST.onwards().zip(&session.state.files);
+    let own = own.filter(|(n, _)| !session.state.sidecars.contains_key(n));
+    let own = own.filter_map(|(_, place)| session.archive.path_of(place));
     let annexes: Vec<Annex> =
         own.flat_map(|file| format.annexes(&file, &session.name.id)).collect();
     // That a session has a file is only a fact in its store. It does not permit writing there.
@@ -250,28 +248,28 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
         let annex =
             annexes.find(|annex| annex.name.as_deref().is_none_or(|meant| name == meant))?;
         let may_be_written = match annex.share {
-            Share::Lines => archive.writable.is_agents(path),
-            _ => archive.writable.has(format.name(), folder),
+            Share::Lines => session.archive.writable.is_agents(path),
+            _ => session.archive.writable.has(format.name(), folder),
         };
         // The agent's copy of something that sessions share may be newer.
         let is_wanted = annex.share == Share::Session || is_gone(path);
         Some(annex.share).filter(|_| may_be_written && is_wanted)
     };
     let kept = |(file, (operation, at, sidecar)): (&FileNumber, &(_, _, Sidecar))| {
-        let path = archive.path_of(state.file(*file)?)?;
+        let path = session.archive.path_of(session.state.file(*file)?)?;
         let share = share_of(&path)?;
-        let covered = state.covered_file(*operation, *at);
+        let covered = session.state.covered_file(*operation, *at);
         let (digest, size) =
             covered.map_or((sidecar.digest, sidecar.size), |file| (file.digest, file.size));
         let sidecar = Sidecar { digest, size, ..sidecar.clone() };
         Some(Kept { path, at: (*operation, *at), sidecar, share })
     };
-    state.sidecars.iter().filter_map(kept).collect()
+    session.state.sidecars.iter().filter_map(kept).collect()
 }
 
 /// Returns the paths of such sidecars that do not exist any more.
-pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
-    let kept = kept(archive, session, state).into_iter().map(|kept| kept.path);
+pub(crate) fn lost(session: &At<'_>) -> Vec<PathBuf> {
+    let kept = kept(session).into_iter().map(|kept| kept.path);
     kept.filter(|path| is_gone(path)).collect()
 }
 

@@ -47,14 +47,15 @@ impl Lists {
                 let _lock = archive.lock()?;
                 // Catch up first: a pending write of the newest operation can only be finished while that operation is the
                 // newest.
-                match catch_up(archive, &session) {
+                let session = archive.at(&session)?;
+                match catch_up(&session) {
                     Err(error) if is_of_one(&error) => continue,
                     done => done?,
                 };
                 if is_known()? {
                     continue;
                 }
-                let mut change = match Change::bare(archive, &session) {
+                let mut change = match Change::bare(&session) {
                     Err(error) if is_of_one(&error) => continue,
                     change => change?,
                 };

@@ -64,16 +64,17 @@ fn is_of_machine(error: &SyncError) -> bool {
 }
 
 fn take_back_one(archive: &Archive, session: &Session) -> Result<Option<TakenBack>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    let live = live_file(archive, &tip).filter(|live| !live.attached);
-    let Some(live) = live.filter(|live| !is_left_out(archive, session, live)) else {
+    let session = archive.at(session)?;
+    let tip = &session.state;
+    let live = live_file(archive, tip).filter(|live| !live.attached);
+    let Some(live) = live.filter(|live| !is_left_out(&session, live)) else {
         return Ok(None);
     };
     let seen = live::look(&live.path).ok().flatten();
-    if seen.is_none_or(|seen| !live_file::is_ahead(&seen, &tip) && seen.length == expected(&tip)) {
+    if seen.is_none_or(|seen| !live_file::is_ahead(&seen, tip) && seen.length == expected(tip)) {
         return Ok(None);
     }
-    follow(&mut Change::bare(archive, session)?, &live.path, live.n).map(Some)
+    follow(&mut Change::bare(&session)?, &live.path, live.n).map(Some)
 }
 
 /// Returns the store's own live files that belong to no session.
@@ -187,7 +188,7 @@ fn begin(archive: &Archive, path: &Path) -> Result<Option<TakenBack>, SyncError>
     let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
     let place = archive.place_in(path);
     let mut change = match archive.session(&name)? {
-        Some(session) => Change::bare(archive, &session)?,
+        Some(session) => Change::bare(&archive.at(&session)?)?,
         None => Change::first(archive, name, format)?,
     };
     let file = change.file(place);

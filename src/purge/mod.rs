@@ -33,7 +33,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError, old_store},
+    archive::{Archive, At, SyncError, old_store},
     disk::{self, Disk, Kernel, Links, Refusal},
     files::{
         deletion::{self, is_gone},
@@ -49,8 +49,8 @@ use crate::{
     },
     purge::remainders::{Own, own_files},
     report::Notice,
-    session::{Damages, Session},
-    store::{SessionKey, Store, StoreError, WordIndex},
+    session::{Damages, Session, Stored},
+    store::{SessionKey, StoreError, WordIndex},
     wire::jsonl::Reader,
 };
 
@@ -212,17 +212,13 @@ fn cover(
     unplaced: &mut Unplaced,
     purged: &mut Purged,
 ) -> Result<bool, SyncError> {
-    let covered = archive.store().state(session.key).map_err(SyncError::from).and_then(|state| {
-        if state.is_covered() {
-            files(archive, session, &state, unplaced, purged)
-        } else {
-            Ok(true)
-        }
+    let mut live = None;
+    let covered = archive.at(session).map_err(SyncError::from).and_then(|session| {
+        live = live_file(archive, &session.state);
+        if session.state.is_covered() { files(&session, unplaced, purged) } else { Ok(true) }
     });
     match covered {
         Err(error) if error.is_damage() => {
-            let state = archive.store().state(session.key).ok();
-            let live = state.and_then(|state| live_file(archive, &state));
             purged.left.extend(live.map(|live| (session.key, live.path)));
             Ok(false)
         }
@@ -233,15 +229,13 @@ fn cover(
 /// Covers the files of a session, where they may be written and no process has them open, and deletes successors that were never
 /// moved into place.
 fn files(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
+    session: &At<'_>,
     unplaced: &mut Unplaced,
     purged: &mut Purged,
 ) -> Result<bool, SyncError> {
     let Purged { covered, left, deleted, .. } = purged;
     let mut is_done = true;
-    for (path, target) in remainders::of_session(archive, session, state, unplaced)? {
+    for (path, target) in remainders::of_session(session, unplaced)? {
         if target.is_some_and(|target| target.sweep().is_ok()) {
             deleted.push(path);
         } else {
@@ -249,12 +243,12 @@ fn files(
             is_done = false;
         }
     }
-    let (lines, whole) = (covered_lines(archive.store(), session, state)?, whole_files(state));
-    for own in own_files(archive, session, state) {
+    let (lines, whole) = (covered_lines(session)?, whole_files(&session.state));
+    for own in own_files(session) {
         let (path, n) = (own.path.clone(), own.n);
-        let is_read_only = n.is_some() && n != state.live;
+        let is_read_only = n.is_some() && n != session.state.live;
         let kept = n.and_then(|n| whole.get(&n));
-        if kept.is_none() && n.is_some_and(|n| state.sidecars.contains_key(&n)) {
+        if kept.is_none() && n.is_some_and(|n| session.state.sidecars.contains_key(&n)) {
             continue;
         }
         // Something else in the place of a file that undertext writes may point to that file.
@@ -262,7 +256,7 @@ fn files(
         let done = if is_denied {
             own.target.map(|_| Covered::Nothing)
         } else {
-            cover_file(archive, session, own, kept, &lines)
+            cover_file(session, own, kept, &lines)
         };
         match done {
             Ok(Covered::Nothing) => {}
@@ -282,8 +276,7 @@ fn files(
 
 /// Covers a file if it contains anything redacted.
 fn cover_file(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     own: Own,
     kept: Option<&CameAndKept>,
     lines: &CoveredLines,
@@ -295,19 +288,19 @@ fn cover_file(
     if !has_it {
         return Ok(Covered::Nothing);
     }
-    let (target, state) = (own.target?, archive.store().state(session.key)?);
+    let (target, state) = (own.target?, &session.state);
     if let Some((_, at)) = kept {
         if is_held(&target, session) {
             return Ok(Covered::Held);
         }
-        put_kept(archive, session, &target, *at)?;
-        file::sight(archive, &target)?;
+        put_kept(session, &target, *at)?;
+        file::sight(session.archive, &target)?;
         return Ok(Covered::Done);
     }
-    let at = if own.is_attached { archive.now() } else { state.at() };
+    let at = if own.is_attached { session.archive.now() } else { state.at() };
     let done = cover_lines(&target, session, lines, at)?;
-    if done == Covered::Done && own.is_attached && is_known(&state, own.n, &target)? {
-        file::sight(archive, &target)?;
+    if done == Covered::Done && own.is_attached && is_known(state, own.n, &target)? {
+        file::sight(session.archive, &target)?;
     }
     let lost = &lines.lost;
     let is_left = !lost.is_empty() && holds(target.path(), &|found| lost.contains(&found.id))?;
@@ -357,15 +350,14 @@ fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
 
 /// Replaces a file with its stored bytes.
 fn put_kept(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     target: &WritableFile,
     kept: (OperationNumber, u64),
 ) -> Result<(), SyncError> {
     let io = SyncError::at(target.path());
     let mut fresh = target.fresh().map_err(io)?;
-    fresh.write(&archive.store().kept(session.key, kept.0, kept.1)?).map_err(io)?;
-    fresh.finish(archive.now()).map_err(io)?;
+    fresh.write(&session.store.kept(session.key, kept.0, kept.1)?).map_err(io)?;
+    fresh.finish(session.archive.now()).map_err(io)?;
     target.install().map_err(io)
 }
 
@@ -387,14 +379,10 @@ impl CoveredLines {
 }
 
 /// Returns the original lines of redacted entries, and the lines that replaced them for a while.
-fn covered_lines(
-    store: &dyn Store,
-    session: &Session,
-    state: &State,
-) -> Result<CoveredLines, SyncError> {
+fn covered_lines(session: &Stored<'_>) -> Result<CoveredLines, SyncError> {
     let mut before: BTreeMap<EntryNumber, BTreeSet<LineId>> = BTreeMap::new();
     let mut lost = BTreeSet::new();
-    for tombstone in state.tombstones.iter() {
+    for tombstone in session.state.tombstones.iter() {
         if let (Some(came), Some(covered)) = (tombstone.line, tombstone.covered) {
             before.entry(tombstone.entry).or_default().extend([came, covered]);
             lost.insert(came);
@@ -402,13 +390,13 @@ fn covered_lines(
     }
     let entries: Vec<EntryNumber> = before.keys().copied().collect();
     let mut lines = BTreeMap::new();
-    Damages::gathered().lines(store, session.key, &entries, &mut |entry, line| {
+    Damages::gathered().lines(session.store, session.key, &entries, &mut |entry, line| {
         let now = LineId::of(&line);
         let before = before.get(&entry).into_iter().flatten().filter(|before| **before != now);
         lines.extend(before.map(|before| (*before, line.clone())));
     })?;
     lost.retain(|came| !lines.contains_key(came));
-    let unfinished = state.covered_runs.iter().flat_map(|runs| runs.lines.iter().copied());
+    let unfinished = session.state.covered_runs.iter().flat_map(|runs| runs.lines.iter().copied());
     Ok(CoveredLines { lines, lost, unfinished: unfinished.collect() })
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     files::{
         deletion::is_gone,
         file,
@@ -21,8 +21,7 @@ use crate::{
         siblings::{self, Unplaced},
     },
     live::{self, WritableFile, fresh_path},
-    model::{FileNumber, State},
-    session::Session,
+    model::FileNumber,
 };
 
 /// Returns the remainders of all readable sessions, each with whether it may be deleted.
@@ -30,9 +29,8 @@ pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, Sync
     let mut found = Vec::new();
     let mut unplaced = Unplaced::default();
     for session in archive.every()? {
-        let state = archive.store().state(session.key);
-        let looked = state.map_err(SyncError::from);
-        match looked.and_then(|state| of_session(archive, &session, &state, &mut unplaced)) {
+        let opened = archive.at(&session).map_err(SyncError::from);
+        match opened.and_then(|session| of_session(&session, &mut unplaced)) {
             Ok(here) => found.extend(here.into_iter().map(|(path, to)| (path, to.is_some()))),
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
@@ -54,17 +52,18 @@ pub(crate) struct Own {
 
 /// Returns the files of a session, the live one first, each followed by the files set aside next to it. All set-aside names are
 /// tried next to every file, because set-aside files may have been moved together with it.
-pub(crate) fn own_files(archive: &Archive, session: &Session, state: &State) -> Vec<Own> {
-    let numbers = FileNumber::FIRST.onwards().zip(&state.files).map(|(n, _)| n);
+pub(crate) fn own_files(session: &At<'_>) -> Vec<Own> {
+    let numbers = FileNumber::FIRST.onwards().zip(&session.state.files).map(|(n, _)| n);
     let (mut own, mut met) = (Vec::new(), BTreeSet::new());
-    for n in state.live.into_iter().chain(numbers) {
-        let Some(file) = file_of(archive, state, n) else { continue };
-        let rotations = state.rotations.iter().filter(|_| !state.sidecars.contains_key(&n));
+    for n in session.state.live.into_iter().chain(numbers) {
+        let Some(file) = file_of(session.archive, &session.state, n) else { continue };
+        let rotations =
+            session.state.rotations.iter().filter(|_| !session.state.sidecars.contains_key(&n));
         for rotation in iter::once(None).chain(rotations.map(|(_, rotation)| Some(rotation))) {
             let name = rotation.map(|rotation| OsStr::from_bytes(&rotation.aside));
             let path = name.map_or(file.path.clone(), |name| file.path.with_file_name(name));
             if met.insert(path.clone()) {
-                let target = archive.writable_file(&session.name, &file);
+                let target = session.archive.writable_file(&session.name, &file);
                 let target = target.and_then(|target| match rotation {
                     Some(rotation) => file::aside_of(&target, rotation),
                     None => Ok(target),
@@ -79,14 +78,12 @@ pub(crate) fn own_files(archive: &Archive, session: &Session, state: &State) -> 
 
 /// Returns the remainders next to a session's files, each with the file it would replace, if that may be written.
 pub(crate) fn of_session(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
+    session: &At<'_>,
     unplaced: &mut Unplaced,
 ) -> Result<Vec<(PathBuf, Option<WritableFile>)>, SyncError> {
     let mut found = Vec::new();
     let (mut met, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
-    for Own { path, target, n, .. } in own_files(archive, session, state) {
+    for Own { path, target, n, .. } in own_files(session) {
         if n.is_some() {
             elsewhere.append(&mut unplaced.of(session.format, &path));
         }
@@ -96,26 +93,26 @@ pub(crate) fn of_session(
         if is_gone(&path) {
             continue;
         }
-        if let Some(live) = target.as_ref().filter(|_| n.is_some() && n == state.live)
-            && file::is_only_set_aside(live, state)?
+        if let Some(live) = target.as_ref().filter(|_| n.is_some() && n == session.state.live)
+            && file::is_only_set_aside(live, &session.state)?
         {
             continue;
         }
         found.push((path, target));
     }
     for path in elsewhere.difference(&met) {
-        found.push((path.clone(), target(archive, session, path)));
+        found.push((path.clone(), target(session, path)));
     }
     Ok(found)
 }
 
 /// Deletes the remainders of a change that was starting another file for the session, whichever folder they are in.
-pub(crate) fn sweep(archive: &Archive, session: &Session, state: &State) {
-    let live = live_file(archive, state).filter(|live| live.attached);
+pub(crate) fn sweep(session: &At<'_>) {
+    let live = live_file(session.archive, &session.state).filter(|live| live.attached);
     let begun = live.as_ref().and_then(|live| siblings::name(session.format, &live.path));
     let Some((live, begun)) = live.zip(begun) else { return };
     for path in Unplaced::since(begun.begun).of(session.format, &live.path) {
-        if let Some(target) = target(archive, session, &path) {
+        if let Some(target) = target(session, &path) {
             // If it cannot be deleted now, a later command will do it.
             let _later = target.sweep();
         }
@@ -123,7 +120,7 @@ pub(crate) fn sweep(archive: &Archive, session: &Session, state: &State) {
 }
 
 /// Returns the file that a successor was to replace, if that may be written.
-fn target(archive: &Archive, session: &Session, fresh: &Path) -> Option<WritableFile> {
+fn target(session: &At<'_>, fresh: &Path) -> Option<WritableFile> {
     let format = session.format.name();
-    archive.writable.agents_file(&archive.disk, format, &live::placed(fresh)?).ok()
+    session.archive.writable.agents_file(&session.archive.disk, format, &live::placed(fresh)?).ok()
 }

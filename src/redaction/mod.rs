@@ -25,8 +25,8 @@ use crate::{
     },
     purge::{Purged, cover_files, finish, is_in_log, mark},
     report::Notice,
-    session::{Session, rows},
-    store::{Covering, Coverings, FileCovering, RunsCovering, Store, TakenOut, whole_lines},
+    session::{Session, Stored, rows},
+    store::{Covering, Coverings, FileCovering, RunsCovering, TakenOut, whole_lines},
 };
 
 /// What to redact in a session.
@@ -129,7 +129,7 @@ fn finally(mut error: SyncError) -> SyncError {
 /// Refuses to redact sessions that an agent has open: it would continue with its own copy and write the bytes again.
 fn refuse_if_loaded(archive: &Archive, sessions: &[Session]) -> Result<(), SyncError> {
     for session in sessions {
-        let change = Change::bare(archive, session)?;
+        let change = Change::bare(&archive.at(session)?)?;
         if let Some(live) = change.before.live_file() {
             change.before.writable_file(&live)?;
             if live.attached {
@@ -153,7 +153,7 @@ fn commit(
     for redaction in &found.redactions {
         let session = &redaction.session;
         let (mut tombstones, mut covered_files) = (Vec::new(), Vec::new());
-        let came = lines_that_came(store, session, &redaction.lines)?;
+        let came = lines_that_came(&Stored::of(store, session)?, &redaction.lines)?;
         for (entry, line) in &redaction.lines {
             tombstones.push(Tombstone {
                 entry: *entry,
@@ -181,7 +181,7 @@ fn commit(
         coverings.words.extend(redaction.words.iter().copied());
         let count = tombstones.len() as u64;
         let buried = Buried { tombstones, covered_files, covered_runs };
-        Change::also(archive, session, &mut together)?.bury(command(count), buried)?;
+        Change::also(&archive.at(session)?, &mut together)?.bury(command(count), buried)?;
     }
     together.cover(coverings)?;
     // A file that was skipped belongs to no session; its path is stored only as a sighting.
@@ -195,20 +195,18 @@ fn commit(
 
 /// Returns the original line ids of these entries, including those of lines redacted before.
 fn lines_that_came(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     lines: &[(EntryNumber, Vec<u8>)],
 ) -> Result<BTreeMap<EntryNumber, LineId>, SyncError> {
-    let state = store.state(session.key)?;
     let mut came = BTreeMap::new();
     let mut as_they_came = Vec::new();
     for (entry, _) in lines {
-        match state.covered(*entry) {
+        match session.state.covered(*entry) {
             Some((line, _)) => drop(came.insert(*entry, line)),
             None => as_they_came.push(*entry),
         }
     }
-    whole_lines(store, session.key, &as_they_came, &mut |entry, line| {
+    whole_lines(session.store, session.key, &as_they_came, &mut |entry, line| {
         came.insert(entry, LineId::of(&line));
     })?;
     Ok(came)

@@ -45,7 +45,7 @@ pub(crate) fn search(
     let mut files = Files::of(folders);
     let mut own = BTreeMap::new();
     for session in sessions {
-        let files = own_files(archive, session, &archive.store().state(session.key)?);
+        let files = own_files(&archive.at(session)?);
         own.extend(files.into_iter().map(|own| (own.path, session.key)));
     }
     let named = sessions.iter().filter(|_| found.has_whole);

@@ -14,6 +14,7 @@ pub(crate) mod read;
 pub(crate) mod rows;
 #[expect(clippy::module_inception, reason = "the room is named for what it is about")]
 mod session;
+mod stored;
 
 pub use crate::session::graph::beginning::{Elsewhere, Gap};
 pub(crate) use crate::session::graph::view::Pending;
@@ -41,3 +42,4 @@ pub(crate) use growth::Growth;
 pub(crate) use ids::added_by;
 pub use ids::entry_ids;
 pub use session::Session;
+pub use stored::Stored;

@@ -77,7 +77,7 @@ pub use crate::verbs::window::truncate::{Bound, oversized, truncate};
 
 pub use crate::{
     archive::{
-        Ambient, Archive, Here, Holder, Machine, Manner, Misread, NoPlace, Skipped, SyncError,
+        Ambient, Archive, At, Here, Holder, Machine, Manner, Misread, NoPlace, Skipped, SyncError,
         Told, Vain, Waiting, Why, Workspace, workspace,
     },
     change::{
@@ -103,9 +103,9 @@ pub use crate::{
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,
-        Renewed, Session, SessionError, Shown, Spot, Stand, SubAgent, Target, View, checkpoints,
-        conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place, find_session,
-        is_passage, kin, log, log_all, log_of, messages, newest_checkpoints, short_name,
-        split_place, standing_at, words,
+        Renewed, Session, SessionError, Shown, Spot, Stand, Stored, SubAgent, Target, View,
+        checkpoints, conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place,
+        find_session, is_passage, kin, log, log_all, log_of, messages, newest_checkpoints,
+        short_name, split_place, standing_at, words,
     },
 };

@@ -431,7 +431,7 @@ fn a_turn_behind_a_summary_begins_behind_what_its_compaction_keeps() {
             verbs::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
         }
         let session = verbs::find_session(archive.store(), Some(SESSION), Path::new("/")).unwrap();
-        let mut shown = verbs::newest_checkpoints(archive.store(), &session, 20).unwrap();
+        let mut shown = verbs::newest_checkpoints(&archive.at(&session).unwrap(), 20).unwrap();
         shown.sort_by_key(|shown| shown.checkpoint.n);
         shown.iter().map(|shown| shown.checkpoint.place.head).collect::<Vec<_>>()
     };
@@ -722,7 +722,7 @@ fn each_compaction_is_checked_by_the_entries_that_it_kept() {
         let path = folder.path().join(format!("{SESSION}.jsonl"));
         fs::write(&path, file(records)).unwrap();
         let (archive, session) = crate::resume::peek(&path).unwrap();
-        let found = verbs::audit_boundaries(&archive, &session).unwrap();
+        let found = verbs::audit_boundaries(&archive.at(&session).unwrap()).unwrap();
         found.iter().map(|boundary| (boundary.summarised, boundary.kept)).collect()
     };
     let said = [user(1, 0, "go"), answer(2, 1, "x"), user(3, 2, "go"), answer(4, 3, "x")];
@@ -972,7 +972,8 @@ fn each_result_of_a_record_is_cut_by_the_first_record_that_tells_of_it() {
         fs::write(&path, file(&records)).unwrap();
         let mut archive = Archive::in_memory(Seeded::boxed(1));
         let (session, _) = verbs::take_up(&mut archive, &path).unwrap();
-        let context = verbs::context(&archive, &session, None, &asked(u64::MAX)).unwrap();
+        let context =
+            verbs::context(&archive.at(&session).unwrap(), None, &asked(u64::MAX)).unwrap();
         let results =
             context.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
         let results = results.filter_map(|block| match block {

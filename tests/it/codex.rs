@@ -61,7 +61,7 @@ fn words(said: impl Iterator<Item = Message>) -> String {
 /// Returns the same of a file that is read as it is.
 pub(crate) fn peeked(file: &Path) -> (String, Option<Gap>) {
     let (archive, session) = verbs::peek(file, Box::new(Machine)).unwrap();
-    let elsewhere = verbs::elsewhere(&archive, &session).unwrap();
+    let elsewhere = verbs::elsewhere(&archive.at(&session).unwrap()).unwrap();
     (sent(&archive, &session), elsewhere.map(|found| found.gap))
 }
 
@@ -92,8 +92,8 @@ fn a_segment_goes_on_from_its_base_whatever_the_order_of_the_files() {
         for way in ways {
             let (mut archive, session) = imported(&way);
             assert_eq!(sent(&archive, &session), expected, "{way:?}");
-            assert_eq!(verbs::elsewhere(&archive, &session).unwrap(), None);
-            assert_eq!(verbs::kin(archive.store(), &session).unwrap(), None, "{way:?}");
+            assert_eq!(verbs::elsewhere(&archive.at(&session).unwrap()).unwrap(), None);
+            assert_eq!(verbs::kin(&archive.at(&session).unwrap()).unwrap(), None, "{way:?}");
             assert!(verbs::rebuild(&mut archive, &session).unwrap().equal);
             assert_eq!(damage(&archive), [""; 0]);
         }
@@ -161,25 +161,28 @@ fn segments_that_come_later_move_the_session_and_its_live_file() {
     let home = [thread.home.codex()];
     import(&mut archive, &home);
     let session = archive.every().unwrap().remove(0);
-    let live = |archive: &Archive| verbs::status(archive, &session).unwrap().live;
+    let live = |archive: &Archive| verbs::status(&archive.at(&session).unwrap()).unwrap().live;
     assert_eq!(sent(&archive, &session), format!("{TWO} | three | to three | four | to four"));
     assert_eq!(live(&archive).as_ref(), Some(&thread.files[0]));
     for n in 1..3 {
         fs::write(&thread.files[n], &hidden[n]).unwrap();
         // Until it is taken in, nothing is written where Codex does not look any more.
-        assert_eq!(verbs::left_for(&archive, &session).unwrap().as_ref(), Some(&thread.files[n]));
+        assert_eq!(
+            verbs::left_for(&archive.at(&session).unwrap()).unwrap().as_ref(),
+            Some(&thread.files[n])
+        );
         let drafts = [Draft::Note("lost".into())];
-        let refused = verbs::append(&mut archive, &session, &Workspace::default(), &drafts);
+        let refused = verbs::append(&archive.at(&session).unwrap(), &Workspace::default(), &drafts);
         assert!(matches!(refused, Err(OpsError::Sync(SyncError::Left { .. }))), "{refused:?}");
         assert_eq!(fs::read(&thread.files[n - 1]).unwrap(), hidden[n - 1]);
         import(&mut archive, &home);
         assert_eq!(sent(&archive, &session), [of_two(), of_three()][n - 1]);
         assert_eq!(live(&archive).as_ref(), Some(&thread.files[n]));
-        assert_eq!(verbs::left_for(&archive, &session).unwrap(), None);
+        assert_eq!(verbs::left_for(&archive.at(&session).unwrap()).unwrap(), None);
     }
     let of_file = |path: &Path| {
         let (archive, session) = verbs::peek(path, Box::new(Machine)).unwrap();
-        verbs::left_for(&archive, &session).unwrap()
+        verbs::left_for(&archive.at(&session).unwrap()).unwrap()
     };
     assert_eq!(of_file(&thread.files[0]).as_ref(), Some(&thread.files[2]));
     assert_eq!(of_file(&thread.files[2]), None);
@@ -190,7 +193,7 @@ fn segments_that_come_later_move_the_session_and_its_live_file() {
     import(&mut archive, &home);
     assert_eq!(sent(&archive, &session), of_three());
     assert_eq!(live(&archive).as_ref(), Some(&thread.files[2]));
-    let old = verbs::attach(&mut archive, &session, Some(&thread.files[0]));
+    let old = verbs::attach(&archive.at(&session).unwrap(), Some(&thread.files[0]));
     assert!(matches!(old, Err(OpsError::Sync(SyncError::Left { .. }))), "{old:?}");
     assert_eq!(damage(&archive), [""; 0]);
 }
@@ -206,13 +209,13 @@ fn a_branch_that_a_command_moved_is_kept_when_codex_goes_on_in_another_file() {
     import(&mut archive, &home);
     let session = archive.every().unwrap().remove(0);
     let nowhere = Workspace::default();
-    verbs::revert(&mut archive, &session, &nowhere, "3", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "3", None).unwrap();
     let moved = sent(&archive, &session);
     assert_eq!(moved, format!("{TWO} | three | to three"));
     fs::write(&thread.files[1], second).unwrap();
     import(&mut archive, &home);
     assert_eq!(sent(&archive, &session), of_two());
-    let branches = verbs::branches(&archive, &session).unwrap();
+    let branches = verbs::branches(&archive.at(&session).unwrap()).unwrap();
     assert_eq!(branches.len(), 3, "{branches:?}");
 }
 
@@ -268,9 +271,9 @@ fn a_base_that_cannot_be_read_is_told_and_what_the_file_holds_is_shown() {
         assert_eq!(peeked(&thread.files[1]), (own(), Some(gap.clone())));
         let (archive, session) = imported(&[thread.home.codex()]);
         assert_eq!(sent(&archive, &session), own());
-        let found = verbs::elsewhere(&archive, &session).unwrap().unwrap();
+        let found = verbs::elsewhere(&archive.at(&session).unwrap()).unwrap().unwrap();
         assert_eq!((found.gap, found.file.as_str()), (gap, THREAD));
-        assert_eq!(verbs::kin(archive.store(), &session).unwrap(), None);
+        assert_eq!(verbs::kin(&archive.at(&session).unwrap()).unwrap(), None);
     };
     let base = |thread: &Thread, change: &dyn Fn(&mut Value)| {
         let text = fs::read_to_string(&thread.files[1]).unwrap();
@@ -308,9 +311,12 @@ fn files_that_go_on_from_each_other_end() {
     assert!(said.ends_with("b | to b"), "{said}");
     assert_eq!(gap, Some(Gap::Endless));
     let (archive, session) = imported(&[home.codex()]);
-    assert_eq!(verbs::elsewhere(&archive, &session).unwrap().unwrap().gap, Gap::Endless);
-    assert!(verbs::log_all(archive.store(), &session, None, 99).is_ok());
-    assert!(verbs::graph(&archive, &session, true).is_ok());
+    assert_eq!(
+        verbs::elsewhere(&archive.at(&session).unwrap()).unwrap().unwrap().gap,
+        Gap::Endless
+    );
+    assert!(verbs::log_all(&archive.at(&session).unwrap(), None, 99).is_ok());
+    assert!(verbs::graph(&archive.at(&session).unwrap(), true).is_ok());
 
     let home = Home::new();
     let itself = home.write(10, &later(SECOND), &circle(SECOND, "a"));
@@ -374,7 +380,7 @@ fn a_segment_that_says_nothing_yet_stands_where_it_begins() {
     for order in [[0, 1], [1, 0]] {
         let (archive, session) = imported(&order.map(|n| thread.files[n].clone()));
         assert_eq!(sent(&archive, &session), TWO);
-        let graph = verbs::graph(&archive, &session, false).unwrap();
+        let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
         assert_eq!(graph.nodes.iter().filter(|node| node.is_head).count(), 1);
         assert_eq!(graph.nodes.iter().filter(|node| node.is_unnamed).count(), 1);
     }
@@ -408,19 +414,20 @@ fn changes_of_a_thread_of_several_files_are_read_by_the_agent_as_they_are_shown(
         assert!(ordinals.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{ordinals:?}");
     };
     // Into the newest file, into the one before, into the first, and to a turn that no path leads to now.
-    verbs::revert(&mut archive, &session, &nowhere, "6", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "6", None).unwrap();
     agrees(&archive, &format!("{TWO} | five | to five"));
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     agrees(&archive, &of_three());
-    verbs::revert(&mut archive, &session, &nowhere, "4", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "4", None).unwrap();
     agrees(&archive, TWO);
-    verbs::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "1", None).unwrap();
     agrees(&archive, "rules | one | to one");
-    verbs::revert(&mut archive, &session, &nowhere, "3", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "3", None).unwrap();
     agrees(&archive, &format!("{TWO} | three | to three"));
-    verbs::append(&mut archive, &session, &nowhere, &[Draft::Note("by hand".into())]).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &nowhere, &[Draft::Note("by hand".into())])
+        .unwrap();
     agrees(&archive, &format!("{TWO} | three | to three | by hand"));
-    verbs::switch(&mut archive, &session, "main.1").unwrap();
+    verbs::switch(&archive.at(&session).unwrap(), "main.1").unwrap();
     agrees(&archive, &of_three());
     assert_eq!(damage(&archive), [""; 0]);
 }
@@ -428,16 +435,16 @@ fn changes_of_a_thread_of_several_files_are_read_by_the_agent_as_they_are_shown(
 #[test]
 fn a_session_without_a_live_file_goes_back_over_several_files_too() {
     let thread = Thread::new();
-    let (mut archive, session) = imported(&[thread.home.codex()]);
+    let (archive, session) = imported(&[thread.home.codex()]);
     let nowhere = Workspace::default();
     for (checkpoint, expected) in [
         ("6", format!("{TWO} | five | to five")),
         ("5", format!("{TWO} | five | to five")),
         ("1", "rules | one | to one".to_owned()),
     ] {
-        verbs::revert(&mut archive, &session, &nowhere, checkpoint, None).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &nowhere, checkpoint, None).unwrap();
         assert_eq!(sent(&archive, &session), expected, "{checkpoint}");
-        verbs::undo(&mut archive, &session, None).unwrap();
+        verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
         assert_eq!(sent(&archive, &session), of_three());
     }
     assert_eq!(damage(&archive), [""; 0]);
@@ -457,7 +464,7 @@ fn a_real_thread_of_two_files_is_sent_as_codex_sends_it() {
     for order in [[0, 1], [1, 0]] {
         let (archive, session) = imported(&order.map(|n: usize| files[n].clone()));
         assert_eq!(asked(sent(&archive, &session)), expected);
-        let graph = verbs::graph(&archive, &session, false).unwrap();
+        let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
         let left: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
         assert!(left.contains(&"third question") && left.contains(&"fourth question"), "{left:?}");
     }
@@ -490,7 +497,7 @@ fn a_message_between_agents_shows_who_tells_what_to_whom() {
     ];
     fs::write(&path, lines.map(|line| format!("{line}\n")).concat()).unwrap();
     let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-    let graph = verbs::graph(&archive, &session, true).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
     let shown: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
     let told = ["/lead to /lead/audit: Look at the linker.", "/lead/audit to /lead: final answer"];
     assert!(told.iter().all(|told| shown.contains(told)), "{shown:?}");
@@ -698,10 +705,11 @@ fn a_result_is_written_as_the_kind_of_its_call_is_answered() {
             |output: &str| Draft::Result { id: "c".into(), output: output.into(), error: None };
         if call["type"] == "tool_search_call" {
             let words = [result("words")];
-            let odd = verbs::append(&mut archive, &session, &Workspace::default(), &words);
+            let odd = verbs::append(&archive.at(&session).unwrap(), &Workspace::default(), &words);
             assert!(odd.is_err(), "{odd:?}");
         }
-        verbs::append(&mut archive, &session, &Workspace::default(), &[result(output)]).unwrap();
+        verbs::append(&archive.at(&session).unwrap(), &Workspace::default(), &[result(output)])
+            .unwrap();
         let written = fs::read_to_string(&file).unwrap();
         let mut answer = answer;
         answer["call_id"] = json!("c");
@@ -723,7 +731,7 @@ fn answers(said: &[(&str, Value)]) -> Vec<String> {
     fs::write(&path, &begun.bytes).unwrap();
     let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
     let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
-    let found = verbs::context(&archive, &session, None, &asked).unwrap();
+    let found = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     let answers = found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
     answers
         .filter_map(|block| match &block {

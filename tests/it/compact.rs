@@ -55,13 +55,13 @@ fn compact(
     session: &Session,
     wanted: Compacting<'_>,
 ) -> Result<Compacted, OpsError> {
-    verbs::compact(archive, session, &Workspace::default(), &wanted, &mut |_| ())
+    verbs::compact(&archive.at(session).unwrap(), &Workspace::default(), &wanted, &mut |_| ())
 }
 
 /// Returns what a model would be sent: where each message comes from, who says it, and its words.
 fn sent(archive: &Archive, session: &Session) -> Vec<(Origin, Role, String)> {
     let asked = asked(200_000);
-    let context = verbs::context(archive, session, None, &asked).unwrap();
+    let context = verbs::context(&archive.at(session).unwrap(), None, &asked).unwrap();
     let told = |item: undertext::context::Item| {
         let message = item.message();
         let words = message.blocks.iter().map(|block| match block {
@@ -202,7 +202,7 @@ fn in_store(folder: &Path, file: &Path, records: &[Value]) -> (Archive, Session)
 }
 
 fn undone(archive: &mut Archive, session: &Session) {
-    verbs::undo(archive, session, None).unwrap();
+    verbs::undo(&archive.at(session).unwrap(), None).unwrap();
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn each_agent_resumes_the_summary_and_what_is_kept() {
         undone(&mut archive, &session);
         assert_eq!(sent(&archive, &session), before, "{agent}");
         assert_eq!(fixture::damage(&archive), [""; 0]);
-        verbs::redo(&mut archive, &session).unwrap();
+        verbs::redo(&archive.at(&session).unwrap()).unwrap();
         assert_eq!(sent(&archive, &session), after, "{agent}");
         assert_eq!(fixture::damage(&archive), [""; 0]);
     }
@@ -313,11 +313,11 @@ fn what_an_agent_put_in_the_place_of_a_message_is_what_is_sent() {
         behind("s", "t", &edit(1, text("You are somebody else."))),
     ]);
     let file = folder.path().join("s.jsonl");
-    let (mut archive, session) = in_store(folder.path(), &file, &lines);
+    let (archive, session) = in_store(folder.path(), &file, &lines);
     let told = |archive: &Archive, exact: bool| {
         let counting = if exact { None } else { Some(Counting::Estimate) };
         let asked = Asked { counting, ..asked(200_000) };
-        let context = verbs::context(archive, &session, None, &asked).unwrap();
+        let context = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
         let items = context.prepared.items.into_iter();
         let told = items.map(|item| (item.origin, item.message().text(), item.tokens.unwrap()));
         (told.collect::<Vec<_>>(), context.counting, context.fresh)
@@ -329,17 +329,17 @@ fn what_an_agent_put_in_the_place_of_a_message_is_what_is_sent() {
     let answers: Vec<String> =
         sent(&archive, &session).into_iter().map(|(.., words)| words).collect();
     assert_eq!(answers[3], "[cleared]");
-    let audited = verbs::audit(&archive, &session).unwrap().earlier.into_iter();
+    let audited = verbs::audit(&archive.at(&session).unwrap()).unwrap().earlier.into_iter();
     let hows: Vec<&str> = audited.map(|omitted| omitted.earlier.how.as_str()).collect();
     assert_eq!(hows, ["edited", "edited", "edited", "cleared", "edited"]);
     // A count of what stands there is not kept as one of the line.
     let (exact, counting, fresh) = told(&archive, true);
     assert!(!fresh.is_empty());
-    verbs::keep_counts(&mut archive, &session, counting, &fresh).unwrap();
+    verbs::keep_counts(&archive.at(&session).unwrap(), counting, &fresh).unwrap();
     let (again, _, fresh) = told(&archive, true);
     assert_eq!((again, fresh.len()), (exact, 0));
     // Where the branch stood before the edits, all is as it was said.
-    verbs::revert(&mut archive, &session, &Workspace::default(), "@1", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &Workspace::default(), "@1", None).unwrap();
     let now = sent(&archive, &session);
     assert_eq!((now[3].0, now[3].2.starts_with("result 0")), (Origin::Said, true), "{now:?}");
 }
@@ -459,11 +459,11 @@ fn a_result_that_came_while_its_call_was_summarised_is_not_parted_from_it() {
     let workspace = Workspace::default();
     // The person spoke on, and nobody waits for the result of the call.
     let goes_on = Draft::Message(Speaker::User, "Well?".to_owned());
-    verbs::append(&mut archive, &session, &workspace, &[call("c9"), goes_on]).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace, &[call("c9"), goes_on]).unwrap();
     let comes = |drafts: &[Draft]| {
         let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
         other.set_writable(fixture::writable(&store));
-        verbs::append(&mut other, &session, &Workspace::default(), drafts).unwrap();
+        verbs::append(&other.at(&session).unwrap(), &Workspace::default(), drafts).unwrap();
         Ok(())
     };
     let none = |before| Compacting { keep: Keep::Last(0), before: Some(before), ..usual() };
@@ -490,7 +490,7 @@ fn a_session_that_went_elsewhere_meanwhile_is_left_alone() {
     let back = |_: &Value| {
         let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
         other.set_writable(fixture::writable(&store));
-        verbs::revert(&mut other, &session, &Workspace::default(), "3", None).unwrap();
+        verbs::revert(&other.at(&session).unwrap(), &Workspace::default(), "3", None).unwrap();
         Ok(())
     };
     let made = compact(&mut archive, &session, Compacting { before: Some(&back), ..usual() });
@@ -527,7 +527,7 @@ fn the_real_sessions_of_agents_are_compacted_and_brought_back() {
         let after = sent(&archive, &session);
         undone(&mut archive, &session);
         assert_eq!(sent(&archive, &session), before, "{name}");
-        verbs::redo(&mut archive, &session).unwrap();
+        verbs::redo(&archive.at(&session).unwrap()).unwrap();
         assert_eq!(sent(&archive, &session), after, "{name}");
         assert_eq!(fixture::damage(&archive), [""; 0]);
         told.push(format!("{name}: {} to {}", made.pre_tokens, made.post_tokens));
@@ -668,7 +668,8 @@ fn what_a_summary_no_longer_names_is_kept_with_it() {
         let made =
             compact(&mut archive, &session, Compacting { by: Some(&model), ..usual() }).unwrap();
         assert!(made.losses.iter().any(|loss| loss.of > loss.kept), "{agent}: {:?}", made.losses);
-        let [boundary] = &verbs::audit_boundaries(&archive, &session).unwrap()[..] else {
+        let [boundary] = &verbs::audit_boundaries(&archive.at(&session).unwrap()).unwrap()[..]
+        else {
             panic!("{agent}")
         };
         assert_eq!((&boundary.losses, boundary.undone), (&made.losses, false));
@@ -678,7 +679,7 @@ fn what_a_summary_no_longer_names_is_kept_with_it() {
             assert!(paths.lost.contains(&"/w/3.rs".to_owned()));
         }
         undone(&mut archive, &session);
-        assert!(verbs::audit_boundaries(&archive, &session).unwrap()[0].undone);
+        assert!(verbs::audit_boundaries(&archive.at(&session).unwrap()).unwrap()[0].undone);
         assert_eq!(fixture::damage(&archive), [""; 0]);
     }
 }
@@ -729,16 +730,16 @@ fn a_context_that_is_said_again_is_no_compaction() {
         let (filter, asked) = (SessionFilter::default(), asked(200_000));
         let listed =
             verbs::list(archive, &filter, &Having::default(), Order::Newest, &asked).unwrap();
-        let boundaries = verbs::audit_boundaries(archive, &session).unwrap();
+        let boundaries = verbs::audit_boundaries(&archive.at(&session).unwrap()).unwrap();
         let by_agent = boundaries.iter().filter(|one| one.operation.is_none()).count();
-        let earlier = verbs::audit(archive, &session).unwrap().earlier;
+        let earlier = verbs::audit(&archive.at(&session).unwrap()).unwrap().earlier;
         let earlier = earlier.iter().filter(|one| one.earlier.how == How::Compacted).count();
         (listed.sessions[0].compactions, by_agent, earlier)
     };
     assert_eq!(told(&archive), (1, 1, 1));
     let before = sent(&archive, &session);
     let bound = Bound { limit: Limit::of_chars(5_000), window: None };
-    let truncated = verbs::truncate(&mut archive, &session, bound).unwrap();
+    let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
     assert!(truncated.operation.is_some() && truncated.written.is_some(), "{truncated:?}");
     assert_eq!(told(&archive), (1, 1, 1));
     let origins: Vec<Origin> =
@@ -781,7 +782,7 @@ fn what_is_said_again_is_no_other_turn() {
         };
         turns(&archive, "import");
         let bound = Bound { limit: Limit::of_chars(3_000), window: None };
-        let truncated = verbs::truncate(&mut archive, &session, bound).unwrap();
+        let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
         assert!(truncated.operation.is_some(), "{agent}: {truncated:?}");
         turns(&archive, "truncate");
         undone(&mut archive, &session);
@@ -789,9 +790,9 @@ fn what_is_said_again_is_no_other_turn() {
         assert!(compact(&mut archive, &session, usual()).unwrap().operation.is_some(), "{agent}");
         turns(&archive, "compact");
         undone(&mut archive, &session);
-        verbs::revert(&mut archive, &session, &Workspace::default(), "2", None).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &Workspace::default(), "2", None).unwrap();
         turns(&archive, "revert");
-        verbs::switch(&mut archive, &session, "main.1").unwrap();
+        verbs::switch(&archive.at(&session).unwrap(), "main.1").unwrap();
         turns(&archive, "switch");
     }
 }

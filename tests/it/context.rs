@@ -832,7 +832,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
             let mut asked = asked(shape);
             for limits in [Limits::default(), Limits { turns: Some(2), ..Limits::default() }] {
                 asked.limits = limits;
-                let found = verbs::context(&archive, &session, None, &asked).unwrap();
+                let found = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
                 let request = context::request(&found.prepared.items, shape);
                 let request: Value = serde_json::from_str(&told(&request)).unwrap();
                 let broken = broken_rule(&request, shape);
@@ -844,7 +844,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 assert!(again.items.len() == found.prepared.items.len(), "{}", path.display());
                 // Cut to the least, the request has the same messages and is as sound.
                 let cut = Asked { results: Some(Limit::of_chars(0)), ..asked.clone() };
-                let cut = verbs::context(&archive, &session, None, &cut).unwrap();
+                let cut = verbs::context(&archive.at(&session).unwrap(), None, &cut).unwrap();
                 assert_eq!(cut.prepared.items.len(), found.prepared.items.len());
                 assert!(cut.tokens() <= found.tokens());
                 let request = context::request(&cut.prepared.items, shape);
@@ -866,16 +866,19 @@ fn a_line_is_counted_once_and_what_is_kept_is_what_counting_gives() {
         fixture::say(&mut archive, &session, &"a word or two ".repeat(n));
     }
     let asked = asked_exactly();
-    let first = verbs::context(&archive, &session, None, &asked).unwrap();
+    let first = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     assert_eq!(first.fresh.len(), 40);
-    verbs::keep_counts(&mut archive, &session, first.counting, &first.fresh).unwrap();
-    let second = verbs::context(&archive, &session, None, &asked).unwrap();
+    verbs::keep_counts(&archive.at(&session).unwrap(), first.counting, &first.fresh).unwrap();
+    let second = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     assert_eq!(second.fresh, []);
     assert_eq!(second.prepared, first.prepared);
     assert_eq!(fixture::damage(&archive), [""; 0]);
     // In the tokens of another vocabulary nothing is known yet.
     let other = Asked { model: Some("gpt-4o".into()), ..asked };
-    assert_eq!(verbs::context(&archive, &session, None, &other).unwrap().fresh.len(), 40);
+    assert_eq!(
+        verbs::context(&archive.at(&session).unwrap(), None, &other).unwrap().fresh.len(),
+        40
+    );
 }
 
 fn any_block() -> impl Strategy<Value = Block> {

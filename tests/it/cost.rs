@@ -154,25 +154,27 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
         };
         check("log", &|archive, session| {
-            assert_eq!(verbs::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
+            assert_eq!(verbs::log(&archive.at(session).unwrap(), None, 1).unwrap().lines.len(), 1);
         });
         check("status", &|archive, session| {
-            verbs::status(archive, session).unwrap();
-            assert!(verbs::fullness(archive, session, &asked()).unwrap().tokens > 1000);
+            verbs::status(&archive.at(session).unwrap()).unwrap();
+            assert!(
+                verbs::fullness(&archive.at(session).unwrap(), &asked()).unwrap().tokens > 1000
+            );
         });
         check("the newest checkpoints", &|archive, session| {
-            let newest = verbs::newest_checkpoints(archive.store(), session, 20).unwrap();
+            let newest = verbs::newest_checkpoints(&archive.at(session).unwrap(), 20).unwrap();
             assert_eq!(newest.len(), 20);
             let newest = newest.last().map(|shown| shown.checkpoint.n);
-            let at = verbs::standing_at(archive.store(), session).unwrap();
+            let at = verbs::standing_at(&archive.at(session).unwrap()).unwrap();
             assert_eq!(at.map(verbs::Spot::checkpoint), newest);
         });
         check("branches", &|archive, session| {
-            assert_eq!(verbs::branches(archive, session).unwrap().len(), 1);
+            assert_eq!(verbs::branches(&archive.at(session).unwrap()).unwrap().len(), 1);
         });
         check("the last entry", &|archive, session| {
-            let head = verbs::find_place(archive.store(), session, "HEAD").unwrap();
-            verbs::messages(archive.store(), session, head.entry().unwrap()).unwrap();
+            let head = verbs::find_place(&archive.at(session).unwrap(), "HEAD").unwrap();
+            verbs::messages(&archive.at(session).unwrap(), head.entry().unwrap()).unwrap();
         });
     }
 }
@@ -187,10 +189,12 @@ fn to_count_checkpoints_no_turn_is_read() {
             (given, pages)
         };
         let (counted, few) = asked(&|archive, session| {
-            usize::try_from(verbs::stats_of(archive, session).unwrap().checkpoints).unwrap()
+            usize::try_from(verbs::stats_of(&archive.at(session).unwrap()).unwrap().checkpoints)
+                .unwrap()
         });
-        let (listed, many) =
-            asked(&|archive, session| verbs::checkpoints(archive.store(), session).unwrap().len());
+        let (listed, many) = asked(&|archive, session| {
+            verbs::checkpoints(&archive.at(session).unwrap()).unwrap().len()
+        });
         assert_eq!(counted, listed);
         assert!(few < many, "{}: {few} pages to count, {many} to list", format.name());
     }
@@ -225,23 +229,25 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         };
         let nowhere = verbs::workspace(Path::new("/"));
         check("revert, undo and redo", &|archive, session| {
-            let reverted = verbs::revert(archive, session, &nowhere, "HEAD~4", None).unwrap();
+            let reverted =
+                verbs::revert(&archive.at(session).unwrap(), &nowhere, "HEAD~4", None).unwrap();
             assert!(reverted.landing.kept.is_some());
-            verbs::undo(archive, session, None).unwrap();
-            verbs::redo(archive, session).unwrap();
+            verbs::undo(&archive.at(session).unwrap(), None).unwrap();
+            verbs::redo(&archive.at(session).unwrap()).unwrap();
         });
         check("revert with a note", &|archive, session| {
-            verbs::revert(archive, session, &nowhere, "HEAD~4", Some("a note")).unwrap();
+            verbs::revert(&archive.at(session).unwrap(), &nowhere, "HEAD~4", Some("a note"))
+                .unwrap();
         });
         check("append", &|archive, session| {
             let words = Draft::Note("more words".into());
-            verbs::append(archive, session, &nowhere, &[words]).unwrap();
+            verbs::append(&archive.at(session).unwrap(), &nowhere, &[words]).unwrap();
         });
         let asked = asked();
         let compact = |archive: &mut Archive, session: &Session| {
             let wanted = Compacting::of(&asked, &|| Timestamp(0));
             let wanted = Compacting { keep: Keep::Last(2), ..wanted };
-            verbs::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap()
+            verbs::compact(&archive.at(session).unwrap(), &nowhere, &wanted, &mut |_| ()).unwrap()
         };
         for (store, _) in &kept {
             let mut archive = fixture::open(store, 2);
@@ -249,7 +255,7 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
             assert!(compact(&mut archive, &session).operation.is_some());
             for n in 0..20 {
                 let words = Draft::Note(format!("{n} {}", "words behind a summary ".repeat(20)));
-                verbs::append(&mut archive, &session, &nowhere, &[words]).unwrap();
+                verbs::append(&archive.at(&session).unwrap(), &nowhere, &[words]).unwrap();
             }
         }
         check("compact", &|archive, session| {
@@ -289,16 +295,17 @@ fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
             assert!(often <= once + 8, "{} {what}: {once} pages, then {often}", format.name());
         };
         check("log", &|archive, session| {
-            assert_eq!(verbs::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
+            assert_eq!(verbs::log(&archive.at(session).unwrap(), None, 1).unwrap().lines.len(), 1);
         });
         check("status", &|archive, session| {
-            verbs::status(archive, session).unwrap();
+            verbs::status(&archive.at(session).unwrap()).unwrap();
         });
         check("an entry by its id", &|archive, session| {
             let head =
-                verbs::find_place(archive.store(), session, "HEAD").unwrap().entry().unwrap();
+                verbs::find_place(&archive.at(session).unwrap(), "HEAD").unwrap().entry().unwrap();
             let id = archive.store().entries(session.key, head.alone()).unwrap().remove(0).id;
-            let found = verbs::find_place(archive.store(), session, &format!("{id:.16}")).unwrap();
+            let found =
+                verbs::find_place(&archive.at(session).unwrap(), &format!("{id:.16}")).unwrap();
             assert_eq!(found.entry(), Some(head));
         });
     }
@@ -319,9 +326,9 @@ fn the_original_of_a_long_fork_is_found_as_that_of_a_short_one() {
         verbs::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
         drop(archive);
         reads(&store, |archive| {
-            let kin = verbs::kin(archive.store(), &named(archive, 2)).unwrap().unwrap();
+            let kin = verbs::kin(&archive.at(&named(archive, 2)).unwrap()).unwrap().unwrap();
             assert_eq!(kin.session, uuid(1, 0));
-            assert_eq!(verbs::kin(archive.store(), &named(archive, 1)).unwrap(), None);
+            assert_eq!(verbs::kin(&archive.at(&named(archive, 1)).unwrap()).unwrap(), None);
         })
     });
     // Each step of a search by halves may read a page more.
@@ -361,7 +368,7 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
         assert_eq!(listed.len(), 20);
         for found in listed {
             let session = archive.session(&found.name).unwrap().unwrap();
-            assert_eq!(verbs::kin(archive.store(), &session).unwrap(), None);
+            assert_eq!(verbs::kin(&archive.at(&session).unwrap()).unwrap(), None);
         }
     });
 }
@@ -621,7 +628,7 @@ fn what_is_kept_behind_a_summary_is_found_without_its_path() {
 fn graph(folder: &TempDir, lines: &[String]) -> verbs::GraphView {
     let path = write(folder.path(), 1, lines);
     let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-    verbs::graph(&archive, &session, true).unwrap()
+    verbs::graph(&archive.at(&session).unwrap(), true).unwrap()
 }
 
 #[test]
@@ -655,11 +662,11 @@ fn a_line_that_nests_a_million_deep_is_cut() {
         let folder = TempDir::new().unwrap();
         let path =
             write(folder.path(), 1, &[record(&Claude, 1, 1, None).to_string(), line.clone()]);
-        let (mut archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
+        let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
         let bound = Bound { limit: Limit::of_chars(2_000), window: None };
-        let found = verbs::oversized(&archive, &session, bound).unwrap().results;
+        let found = verbs::oversized(&archive.at(&session).unwrap(), bound).unwrap().results;
         assert_eq!(found.len(), 1);
-        let cut = verbs::truncate(&mut archive, &session, bound).unwrap();
+        let cut = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
         assert!(cut.saved > 8_000, "{}", cut.saved);
     }
 }
@@ -699,10 +706,10 @@ fn fullness_is_what_the_whole_context_says() {
         let folder = TempDir::new().unwrap();
         let (archive, session) =
             verbs::peek(&write(folder.path(), 1, &lines), Box::new(Machine)).unwrap();
-        let whole = verbs::context(&archive, &session, None, &asked()).unwrap();
-        let found = verbs::fullness(&archive, &session, &asked()).unwrap();
+        let whole = verbs::context(&archive.at(&session).unwrap(), None, &asked()).unwrap();
+        let found = verbs::fullness(&archive.at(&session).unwrap(), &asked()).unwrap();
         assert_eq!(found.window, whole.window);
-        assert_eq!(verbs::window(&archive, &session, &asked()).unwrap(), whole.window);
+        assert_eq!(verbs::window(&archive.at(&session).unwrap(), &asked()).unwrap(), whole.window);
         if found.is_least {
             assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
             told[0] += 1;
@@ -751,7 +758,7 @@ fn the_changes_to_a_message_of_many_records_are_in_proportion_to_it() {
             let folder = TempDir::new().unwrap();
             let path = write(folder.path(), 1, &lines);
             let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-            let context = verbs::context(&archive, &session, None, &asked()).unwrap();
+            let context = verbs::context(&archive.at(&session).unwrap(), None, &asked()).unwrap();
             let changes = &context.prepared.changes;
             assert!(changes.iter().any(|change| change.entries.len() as u64 == count - 2));
             changes.iter().map(|change| change.entries.len()).sum::<usize>()

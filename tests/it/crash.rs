@@ -54,8 +54,8 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
     let here = workspace();
     let text = format!("message {n}.{}", " word".repeat(usize::try_from(n % 7).unwrap() * 40));
     match n % 10 {
-        4 => verbs::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
-        5 => verbs::undo(archive, session, None).map(|_| String::new()),
+        4 => verbs::revert(&archive.at(session).unwrap(), &here, "1", Some(&text)).map(|_| text),
+        5 => verbs::undo(&archive.at(session).unwrap(), None).map(|_| String::new()),
         6 => {
             let (name, input) = ("Bash".to_owned(), "{}".to_owned());
             let output = format!("{text}\n{}", "a line of what a tool said\n".repeat(200));
@@ -63,24 +63,34 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
                 Draft::Call { id: format!("c{n}"), name, input },
                 Draft::Result { id: format!("c{n}"), output, error: None },
             ];
-            verbs::append_cut(archive, session, &here, &drafts, Some(Limit::of_chars(3_000)))
-                .map(|_| text)
+            verbs::append_cut(
+                &archive.at(session).unwrap(),
+                &here,
+                &drafts,
+                Some(Limit::of_chars(3_000)),
+            )
+            .map(|_| text)
         }
         7 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
-            verbs::truncate(archive, session, bound).map(|_| String::new())
+            verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| String::new())
         }
         8 => {
             let (asked, keep) = (crate::compact::asked(32_000), Keep::Last(2));
             let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
-            verbs::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
+            verbs::compact(&archive.at(session).unwrap(), &here, &wanted, &mut |_| ())
+                .map(|_| String::new())
         }
         9 => {
             let change = Later::Revert("1".to_owned(), Some(text));
-            verbs::later(archive, session, &change).map(|_| String::new())
+            verbs::later(&archive.at(session).unwrap(), &change).map(|_| String::new())
         }
-        _ => verbs::append(archive, session, &here, &[Draft::Message(Speaker::User, text.clone())])
-            .map(|_| text),
+        _ => verbs::append(
+            &archive.at(session).unwrap(),
+            &here,
+            &[Draft::Message(Speaker::User, text.clone())],
+        )
+        .map(|_| text),
     }
 }
 
@@ -178,7 +188,7 @@ fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_moment() {
     kill_often(test, folder.path(), &session, |archive| {
         say(archive, &session, "The next command.");
         assert_sound(archive, &session);
-        let rotations = verbs::rotations(archive, &session).unwrap();
+        let rotations = verbs::rotations(&archive.at(&session).unwrap()).unwrap();
         assert!(rotations.iter().all(|rotated| rotated.state == verbs::RotatedState::Whole));
         assert!(!fixture::successor(&fixture::live(archive, &session)).exists());
     });
@@ -269,8 +279,13 @@ fn an_append_of_cut_results_that_did_not_reach_the_file_is_finished_by_the_next_
         })
         .collect();
     let cut = |archive: &mut Archive, session: &Session| {
-        verbs::append_cut(archive, session, &workspace(), &drafts, Some(Limit::of_chars(3_000)))
-            .unwrap();
+        verbs::append_cut(
+            &archive.at(session).unwrap(),
+            &workspace(),
+            &drafts,
+            Some(Limit::of_chars(3_000)),
+        )
+        .unwrap();
     };
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
@@ -295,11 +310,12 @@ fn assert_is_finished(root: &Path, session: &Session, live: &Path, before: u64) 
     for cut in (before..whole.len() as u64).step_by(step).chain([whole.len() as u64 - 1]) {
         let copy = TempDir::new().unwrap();
         copy_store(root, copy.path());
-        let mut archive = fixture::open(copy.path(), 4);
+        let archive = fixture::open(copy.path(), 4);
         let inner = live.strip_prefix(root);
         let live = inner.map_or(live.to_owned(), |inner| copy.path().join(inner));
         fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
-        let notices = verbs::checkpoint(&mut archive, session, Some("next")).unwrap().notices;
+        let notices =
+            verbs::checkpoint(&archive.at(session).unwrap(), Some("next")).unwrap().notices;
         assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
         assert!(fs::read(&live).unwrap() == whole, "at {cut}");
         assert!(exported(&archive, session, None) == whole, "at {cut}");
@@ -342,9 +358,9 @@ fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
         let (mut archive, session) = begun(folder.path());
         let live = fixture::live(&archive, &session);
         let old = fs::read(&live).unwrap();
-        verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("back")).unwrap();
         let new = fs::read(&live).unwrap();
-        let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
+        let aside = verbs::rotations(&archive.at(&session).unwrap()).unwrap().pop().unwrap().path;
         let fresh = fixture::successor(&live);
         // Back to what the folder was before, file by file: the old file keeps its inode under every name.
         let undo_install = || {
@@ -369,12 +385,12 @@ fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
         assert_sound(&mut archive, &session);
         assert!(fs::read(&live).unwrap().starts_with(&new), "{came:?}");
         assert!(fs::read(&aside).unwrap() == old, "{came:?}");
-        let states = verbs::rotations(&archive, &session).unwrap();
+        let states = verbs::rotations(&archive.at(&session).unwrap()).unwrap();
         assert!(
             states.iter().all(|rotated| rotated.state == verbs::RotatedState::Whole),
             "{came:?}"
         );
-        verbs::revert(&mut archive, &session, &workspace(), "0", None).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &workspace(), "0", None).unwrap();
         assert!(!fresh.exists(), "{came:?}");
         assert_sound(&mut archive, &session);
     }
@@ -401,15 +417,17 @@ fn what_was_appended_during_a_rotation_that_was_cut_short_joins_the_branch_that_
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
-    let left =
-        verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap().left.unwrap();
-    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    let left = verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", None)
+        .unwrap()
+        .left
+        .unwrap();
+    let aside = verbs::rotations(&archive.at(&session).unwrap()).unwrap().pop().unwrap().path;
     fs::rename(&aside, &live).unwrap();
     let late = br#"{"type":"user","uuid":"late","parentUuid":null,"message":{"role":"user","content":"late words"}}"#;
     fs::File::options().append(true).open(&live).unwrap().write_all(late).unwrap();
     say(&mut archive, &session, "next");
     assert_sound(&mut archive, &session);
-    let target = verbs::find_place(archive.store(), &session, &left).unwrap();
+    let target = verbs::find_place(&archive.at(&session).unwrap(), &left).unwrap();
     assert_eq!(fixture::said(&archive, &session, Some(&target)).last().unwrap(), "late words");
     assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "next");
 }
@@ -419,12 +437,12 @@ fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
-    verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
-    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", None).unwrap();
+    let aside = verbs::rotations(&archive.at(&session).unwrap()).unwrap().pop().unwrap().path;
     fs::write(&aside, "what another program wrote in its place\n".repeat(100)).unwrap();
     fs::rename(&aside, &live).unwrap();
     let drafts = [Draft::Message(Speaker::User, "next".into())];
-    let appended = verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    let appended = verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
     assert!(
         matches!(appended.notices.as_slice(), [Notice::SetAside { .. }]),
         "{:?}",
@@ -463,13 +481,14 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
                 all.push(format!("{part:?}"));
                 Ok(())
             };
-            verbs::export(&archive, &session, Some(number(generation)), each).map_err(failed)?;
+            verbs::export(&archive.at(&session).unwrap(), Some(number(generation)), each)
+                .map_err(failed)?;
         }
         for entry in store.entries(key, EntryNumber::ALL).map_err(gone)? {
             let found =
                 store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
-            let target = verbs::find_place(archive.store(), &session, &entry.id.to_string());
+            let target = verbs::find_place(&archive.at(&session).unwrap(), &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
         for record in store.records(key, EntryNumber::ALL).map_err(gone)? {
@@ -531,7 +550,7 @@ fn fill_the_disk(root: &Path) {
     let ballast = root.join("ballast");
     fs::write(&ballast, vec![1; 300_000]).unwrap();
     let store = root.join("store");
-    let (mut archive, session) = begun(&store);
+    let (archive, session) = begun(&store);
     let mut acknowledged = Vec::new();
     let failed = loop {
         let n = acknowledged.len();
@@ -540,7 +559,7 @@ fn fill_the_disk(root: &Path) {
         let noise = noise.concat();
         let text = format!("message {n} {noise}");
         let drafts = [Draft::Message(Speaker::User, text.clone())];
-        match verbs::append(&mut archive, &session, &workspace(), &drafts) {
+        match verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts) {
             // What the live file had no room for is in the store, and that is where it is looked for below.
             Ok(_) | Err(OpsError::Sync(SyncError::Behind { .. })) => acknowledged.push(text),
             Err(error) => break error,

@@ -299,7 +299,7 @@ fn outline(archive: &Archive, session: &Session) -> Vec<String> {
     let context = session.format.context(&view, &path).unwrap().entries;
     let mut outline = Vec::new();
     for entry in context {
-        for message in verbs::messages(archive.store(), session, entry).unwrap() {
+        for message in verbs::messages(&archive.at(session).unwrap(), entry).unwrap() {
             let blocks = message.blocks.iter().map(|block| match block {
                 Block::Call { id, .. } => format!("call {id}"),
                 Block::Result { id, .. } => format!("result {id}"),
@@ -316,24 +316,28 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
     let Some(corpus) = needs::corpus() else { return };
     let (mut n_files, mut n_truncated) = (0, 0);
     for path in corpus.sessions() {
-        let Ok((mut archive, session)) = verbs::peek(&path, Box::new(Machine)) else { continue };
+        let Ok((archive, session)) = verbs::peek(&path, Box::new(Machine)) else { continue };
         let export = |archive: &Archive| {
             let mut bytes = Vec::new();
             let mut each = |part: &[u8]| {
                 bytes.extend_from_slice(part);
                 Ok(())
             };
-            verbs::export(archive, &session, None, &mut each).unwrap();
+            verbs::export(&archive.at(&session).unwrap(), None, &mut each).unwrap();
             bytes
         };
         n_files += 1;
         let (mut whole, before) = (export(&archive), outline(&archive, &session));
         for window in [128_000, 32_000, 8_000] {
             let bound = Bound { limit: Limit::of_window(window), window: Some(window) };
-            let done = verbs::truncate(&mut archive, &session, bound).unwrap();
+            let done = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
             let name = format!("{} at {window}", path.display());
             assert_eq!(outline(&archive, &session), before, "{name}");
-            assert_eq!(verbs::oversized(&archive, &session, bound).unwrap().results, [], "{name}");
+            assert_eq!(
+                verbs::oversized(&archive.at(&session).unwrap(), bound).unwrap().results,
+                [],
+                "{name}"
+            );
             let Some(operation) = done.operation else { continue };
             let cut = export(&archive);
             assert_eq!(done.saved, (whole.len() - cut.len()) as u64, "{name}");
@@ -345,31 +349,36 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             });
             verified.unwrap();
             // What is shown and what is hidden is the whole text, and the audit has it at the same place.
-            let audit = verbs::audit(&archive, &session).unwrap();
+            let audit = verbs::audit(&archive.at(&session).unwrap()).unwrap();
             let standing: Vec<_> = audit.standing().collect();
             assert_eq!(standing.len(), done.results.len(), "{name}");
             for one in standing {
                 let target =
-                    verbs::find_place(archive.store(), &session, &one.entry.to_string()).unwrap();
-                let hidden = verbs::hidden(&archive, &session, &target).unwrap();
+                    verbs::find_place(&archive.at(&session).unwrap(), &one.entry.to_string())
+                        .unwrap();
+                let hidden = verbs::hidden(&archive.at(&session).unwrap(), &target).unwrap();
                 let places: Vec<_> = one.cuts.iter().map(|cut| (cut.whole, cut.kept)).collect();
                 let count = |text: &str| text.chars().count() as u64;
                 let seen =
                     hidden.texts.iter().map(|text| (count(&text.whole), count(text.shown())));
                 assert_eq!(seen.collect::<Vec<_>>(), places, "{name}");
             }
-            verbs::undo(&mut archive, &session, Some(operation)).unwrap();
+            verbs::undo(&archive.at(&session).unwrap(), Some(operation)).unwrap();
             // A file without a final line end gets one, so that more can follow.
             let back = export(&archive);
             assert!(back == whole || back == [&whole[..], b"\n"].concat(), "{name}");
             // What was taken back is done again, and taken back once more.
-            let again = verbs::truncate(&mut archive, &session, bound).unwrap();
+            let again = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
             assert_eq!(again.results.len(), done.results.len(), "{name}");
-            let audit = verbs::audit(&archive, &session).unwrap();
+            let audit = verbs::audit(&archive.at(&session).unwrap()).unwrap();
             assert_eq!(audit.standing().count(), done.results.len(), "{name}");
-            verbs::undo(&mut archive, &session, again.operation).unwrap();
+            verbs::undo(&archive.at(&session).unwrap(), again.operation).unwrap();
             assert!(export(&archive) == back, "{name}");
-            assert_eq!(verbs::audit(&archive, &session).unwrap().standing().count(), 0, "{name}");
+            assert_eq!(
+                verbs::audit(&archive.at(&session).unwrap()).unwrap().standing().count(),
+                0,
+                "{name}"
+            );
             whole = back;
             n_truncated += 1;
         }

@@ -37,7 +37,7 @@ fn every_file_is_read_without_a_loss() {
         assert!(name.starts_with(session.format.name()), "{name}");
         assert!(fixture::exported(&archive, &session, None) == fs::read(&path).unwrap(), "{name}");
         assert!(
-            verbs::log(archive.store(), &session, None, usize::MAX).unwrap().lines.len() > 5,
+            verbs::log(&archive.at(&session).unwrap(), None, usize::MAX).unwrap().lines.len() > 5,
             "{name}"
         );
         assert!(fixture::damage(&archive).is_empty(), "{name}");

@@ -147,24 +147,26 @@ impl Verb {
 
     /// Brings a session to where the change can be made.
     fn prepare(self, place: &Place) {
-        let (mut archive, session) = place.open();
+        let (archive, session) = place.open();
         let here = workspace();
         match self {
             Self::Undo => {
-                verbs::revert(&mut archive, &session, &here, "1", Some("back"))
+                verbs::revert(&archive.at(&session).unwrap(), &here, "1", Some("back"))
                     .map(|_| ())
                     .unwrap();
             }
             Self::Redo => {
-                verbs::revert(&mut archive, &session, &here, "1", None).map(|_| ()).unwrap();
-                verbs::undo(&mut archive, &session, None).map(|_| ()).unwrap();
+                verbs::revert(&archive.at(&session).unwrap(), &here, "1", None)
+                    .map(|_| ())
+                    .unwrap();
+                verbs::undo(&archive.at(&session).unwrap(), None).map(|_| ()).unwrap();
             }
             Self::Switch => {
-                let target = verbs::find_place(archive.store(), &session, "@1").unwrap();
-                verbs::branch(&mut archive, &session, "side", Some(&target)).unwrap();
+                let target = verbs::find_place(&archive.at(&session).unwrap(), "@1").unwrap();
+                verbs::branch(&archive.at(&session).unwrap(), "side", Some(&target)).unwrap();
             }
             Self::Attach if place.format != "native" => {
-                verbs::detach(&mut archive, &session).unwrap();
+                verbs::detach(&archive.at(&session).unwrap()).unwrap();
             }
             Self::Grown => {
                 // The agent has appended to its file, or another program to the store's.
@@ -187,33 +189,39 @@ impl Verb {
         match self {
             Self::New => verbs::new(archive, &verbs::Layers::default(), &here).map(|_| ()),
             Self::Append | Self::Grown => {
-                verbs::append(archive, session, &here, &said("What else?")).map(|_| ())
+                verbs::append(&archive.at(session).unwrap(), &here, &said("What else?")).map(|_| ())
             }
-            Self::Revert => verbs::revert(archive, session, &here, "1", None).map(|_| ()),
+            Self::Revert => {
+                verbs::revert(&archive.at(session).unwrap(), &here, "1", None).map(|_| ())
+            }
             Self::RevertWithNote | Self::Rotate => {
-                verbs::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ())
+                verbs::revert(&archive.at(session).unwrap(), &here, "1", Some("It was the pump."))
+                    .map(|_| ())
             }
-            Self::Clear => verbs::clear(archive, session).map(|_| ()),
-            Self::Undo => verbs::undo(archive, session, None).map(|_| ()),
-            Self::Redo => verbs::redo(archive, session).map(|_| ()),
-            Self::Switch => verbs::switch(archive, session, "side").map(|_| ()),
-            Self::Branch => verbs::branch(archive, session, "side", None).map(|_| ()),
-            Self::Checkpoint => verbs::checkpoint(archive, session, Some("here")).map(|_| ()),
+            Self::Clear => verbs::clear(&archive.at(session).unwrap()).map(|_| ()),
+            Self::Undo => verbs::undo(&archive.at(session).unwrap(), None).map(|_| ()),
+            Self::Redo => verbs::redo(&archive.at(session).unwrap()).map(|_| ()),
+            Self::Switch => verbs::switch(&archive.at(session).unwrap(), "side").map(|_| ()),
+            Self::Branch => verbs::branch(&archive.at(session).unwrap(), "side", None).map(|_| ()),
+            Self::Checkpoint => {
+                verbs::checkpoint(&archive.at(session).unwrap(), Some("here")).map(|_| ())
+            }
             Self::Truncate => {
                 let bound = Bound { limit: Limit::of_chars(0), window: None };
-                verbs::truncate(archive, session, bound).map(|_| ())
+                verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| ())
             }
             Self::Compact => {
                 let (asked, keep) = (asked(32_000), Keep::Last(2));
                 let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
-                verbs::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| ())
+                verbs::compact(&archive.at(session).unwrap(), &here, &wanted, &mut |_| ())
+                    .map(|_| ())
             }
             Self::Import => {
                 let other = place.home.join("other.jsonl");
                 Ok(verbs::import(archive, &[other], &[], &mut |_| ()).map(|_| ())?)
             }
-            Self::Attach => verbs::attach(archive, session, None).map(|_| ()),
-            Self::Hide => verbs::hide(archive, session, true).map(|_| ()),
+            Self::Attach => verbs::attach(&archive.at(session).unwrap(), None).map(|_| ()),
+            Self::Hide => verbs::hide(&archive.at(session).unwrap(), true).map(|_| ()),
         }
     }
 }
@@ -290,7 +298,7 @@ impl Place {
                 Draft::Result { id, output, error: None },
                 Draft::Message(Speaker::Assistant, format!("Seen {n}.")),
             ];
-            verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+            verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
         }
         if format == "kimi" {
             // The next change is the first one that has to list the folder.
@@ -341,19 +349,19 @@ fn sessions(archive: &Archive) -> Vec<Session> {
 fn shown(archive: &Archive) -> Vec<String> {
     let mut all = Vec::new();
     for session in sessions(archive) {
-        let card = verbs::status(archive, &session).unwrap().card;
+        let card = verbs::status(&archive.at(&session).unwrap()).unwrap().card;
         all.push(format!("{} {}", session.name.format, card.hidden));
-        for listed in verbs::branches(archive, &session).unwrap() {
+        for listed in verbs::branches(&archive.at(&session).unwrap()).unwrap() {
             let name = listed.branch;
-            let target = verbs::find_place(archive.store(), &session, &name).ok();
+            let target = verbs::find_place(&archive.at(&session).unwrap(), &name).ok();
             let said = target.map(|target| fixture::said(archive, &session, Some(&target)));
             all.push(format!("{name} {} {said:?}", listed.current));
         }
-        for shown in verbs::checkpoints(archive.store(), &session).unwrap() {
+        for shown in verbs::checkpoints(&archive.at(&session).unwrap()).unwrap() {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?}", found.n, found.place, shown.words));
         }
-        for view in verbs::operations(archive, &session, usize::MAX).unwrap().shown {
+        for view in verbs::operations(&archive.at(&session).unwrap(), usize::MAX).unwrap().shown {
             let operation = view.operation;
             let (n, command) = (operation.n, operation.command.as_str());
             all.push(format!("{n} {command} {}", view.undone));
@@ -507,7 +515,7 @@ fn flaw(
     }
     // The next change writes nothing itself, and nobody says in which folder it is made.
     for session in sessions(&archive) {
-        verbs::hide(&mut archive, &session, false).map_err(|error| error.to_string())?;
+        verbs::hide(&archive.at(&session).unwrap(), false).map_err(|error| error.to_string())?;
         agree(place, &archive, &session)?;
     }
     let should_be = if is_whole { after.is_listed } else { before.is_listed };
@@ -567,11 +575,11 @@ fn a_live_file_that_got_the_number_of_the_one_before_it_is_not_taken_for_that() 
     for text in ["one", "two", "three"] {
         fixture::say(&mut archive, &session, text);
     }
-    verbs::revert(&mut archive, &session, &here, "1", None).unwrap();
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &here, "1", None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     // The file that the undoing has set aside is a beginning of the live one: a copy of both may have any numbers.
     let live = fixture::live(&archive, &session);
-    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    let aside = verbs::rotations(&archive.at(&session).unwrap()).unwrap().pop().unwrap().path;
     let (now, before) = (fs::read(&live).unwrap(), fs::read(&aside).unwrap());
     assert!(now.starts_with(&before));
     fs::write(&aside, now).unwrap();
@@ -613,19 +621,19 @@ fn an_agents_file_that_is_only_set_aside_is_not_taken_for_deleted() {
     let place = Place::begin("claude", &home);
     let (mut archive, session) = place.open();
     archive.set_manner(Manner { rotate: true, ..Manner::default() });
-    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("back")).unwrap();
     let said = fixture::said(&archive, &session, None);
     // Where a file cannot have two names it is without one for an instant.
     let live = place.file.clone().unwrap();
     fs::rename(&live, fixture::successor(&live)).unwrap();
-    verbs::hide(&mut archive, &session, false).unwrap();
+    verbs::hide(&archive.at(&session).unwrap(), false).unwrap();
     agree(&place, &archive, &session).unwrap();
     assert_eq!(fixture::said(&archive, &session, None), said);
-    let aside = verbs::rotations(&archive, &session).unwrap().pop().unwrap();
+    let aside = verbs::rotations(&archive.at(&session).unwrap()).unwrap().pop().unwrap();
     assert_eq!(aside.state, verbs::RotatedState::Whole);
     // A file that is not there, with no successor, was deleted.
     fs::remove_file(&live).unwrap();
-    verbs::hide(&mut archive, &session, false).unwrap();
+    verbs::hide(&archive.at(&session).unwrap(), false).unwrap();
     assert_eq!(archive.store().state(session.key).unwrap().live, None);
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn workspace() -> Workspace {
 /// Appends what a user says.
 pub(crate) fn say(archive: &mut Archive, session: &Session, text: &str) {
     let drafts = [Draft::Message(Speaker::User, text.to_owned())];
-    verbs::append(archive, session, &workspace(), &drafts).unwrap();
+    verbs::append(&archive.at(session).unwrap(), &workspace(), &drafts).unwrap();
 }
 
 /// Returns the live file of a session.
@@ -152,7 +152,7 @@ pub(crate) fn successor(live: &Path) -> PathBuf {
 /// Returns the bytes of a generation, or of the current one.
 pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    verbs::export(archive, session, generation.map(number), &mut |part| {
+    verbs::export(&archive.at(session).unwrap(), generation.map(number), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
@@ -162,7 +162,7 @@ pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<
 
 /// Returns what is said up to a target, one item an entry.
 pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
-    let log = verbs::log(archive.store(), session, target, usize::MAX).unwrap();
+    let log = verbs::log(&archive.at(session).unwrap(), target, usize::MAX).unwrap();
     let words = |block: &Block| match block {
         Block::Text(text) => text.clone(),
         Block::Call { id, name, input, .. } => {

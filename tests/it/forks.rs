@@ -52,7 +52,7 @@ fn of(archive: &Archive, id: &str) -> Session {
 fn with_parent(archive: &Archive) {
     let child = of(archive, CHILD);
     assert_eq!(sent(archive, &child), whole());
-    assert_eq!(verbs::elsewhere(archive, &child).unwrap(), None);
+    assert_eq!(verbs::elsewhere(&archive.at(&child).unwrap()).unwrap(), None);
     // The parent's turns are the parent's.
     assert_eq!(archive.store().card(child.key).unwrap().turns, 2);
     assert_eq!(damage(archive), [""; 0]);
@@ -72,9 +72,9 @@ fn a_fork_goes_on_from_its_parents_file_wherever_that_lies() {
             exported.extend_from_slice(bytes);
             Ok(())
         };
-        verbs::export(&archive, &own, None, keep).unwrap();
+        verbs::export(&archive.at(&own).unwrap(), None, keep).unwrap();
         assert_eq!(exported, fs::read(&child).unwrap());
-        let kin = verbs::kin(archive.store(), &own).unwrap().unwrap();
+        let kin = verbs::kin(&archive.at(&own).unwrap()).unwrap().unwrap();
         assert_eq!((kin.session.as_str(), kin.continues), (THREAD, false));
         assert_eq!(kin.here.is_some(), kin.is_held);
         // Nothing new comes of the same files.
@@ -111,7 +111,7 @@ fn the_parent_stays_a_session_of_its_own() {
     assert_eq!(sent(&archive, &held), "rules | one | to one | two | to two | three | to three");
     with_parent(&archive);
     assert_eq!(archive.every().unwrap().len(), 2);
-    assert_eq!(verbs::kin(archive.store(), &held).unwrap(), None);
+    assert_eq!(verbs::kin(&archive.at(&held).unwrap()).unwrap(), None);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_fork_of_a_fork_reads_through_both() {
     fs::remove_file(&child).unwrap();
     import(&mut archive, std::slice::from_ref(&grandchild));
     assert_eq!(sent(&archive, &of(&archive, SECOND)), expected);
-    let kin = verbs::kin(archive.store(), &of(&archive, SECOND)).unwrap().unwrap();
+    let kin = verbs::kin(&archive.at(&of(&archive, SECOND)).unwrap()).unwrap().unwrap();
     assert_eq!(kin.session, CHILD);
 }
 
@@ -189,26 +189,31 @@ fn what_is_done_to_a_fork_covers_its_parents_history() {
         let live = live(archive, &session);
         assert_eq!(peeked(&live), (expected.to_owned(), None), "what the file says alone");
     };
-    verbs::clear(&mut archive, &session).unwrap();
+    verbs::clear(&archive.at(&session).unwrap()).unwrap();
     agrees(&archive, "rules");
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     agrees(&archive, &all);
-    verbs::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "1", None).unwrap();
     agrees(&archive, "rules | one | to one");
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
     let compacting = Compacting { keep: Keep::Last(1), ..Compacting::of(&asked, &clock) };
-    let done = verbs::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ()).unwrap();
+    let done =
+        verbs::compact(&archive.at(&session).unwrap(), &nowhere, &compacting, &mut |_| ()).unwrap();
     assert_eq!(done.nothing, None);
     let said = sent(&archive, &session);
     assert!(said.starts_with("rules | ") && said.ends_with(" | to last"), "{said}");
     agrees(&archive, &said);
-    verbs::append(&mut archive, &session, &nowhere, &[Draft::Message(Speaker::User, "y".into())])
-        .unwrap();
+    verbs::append(
+        &archive.at(&session).unwrap(),
+        &nowhere,
+        &[Draft::Message(Speaker::User, "y".into())],
+    )
+    .unwrap();
     agrees(&archive, &format!("{said} | y"));
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     agrees(&archive, &said);
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     agrees(&archive, &all);
     assert_eq!(fs::read(&parent).unwrap(), before);
     assert_eq!(damage(&archive), [""; 0]);
@@ -266,15 +271,16 @@ fn what_would_take_a_missing_parents_history_from_a_fork_is_refused() {
     let before = fs::read(&child).unwrap();
     let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
     let compacting = Compacting { keep: Keep::Last(1), ..Compacting::of(&asked, &clock) };
-    let compacted = verbs::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
+    let compacted =
+        verbs::compact(&archive.at(&session).unwrap(), &nowhere, &compacting, &mut |_| ());
     assert!(matches!(compacted, Err(OpsError::Sync(SyncError::Unread(_)))), "{compacted:?}");
-    let cleared = verbs::clear(&mut archive, &session);
+    let cleared = verbs::clear(&archive.at(&session).unwrap());
     assert!(matches!(cleared, Err(OpsError::Sync(SyncError::Unread(_)))), "{cleared:?}");
     assert_eq!(fs::read(&child).unwrap(), before);
     // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.
-    verbs::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "1", None).unwrap();
     assert_eq!(sent(&archive, &session), "other | to other");
-    verbs::revert(&mut archive, &session, &nowhere, "0", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &nowhere, "0", None).unwrap();
     assert_eq!(sent(&archive, &session), "");
     let written = fs::read_to_string(&child).unwrap();
     assert!(!written.contains("\"compacted\""), "{written}");
@@ -299,7 +305,7 @@ fn a_result_of_a_fork_is_not_cut_where_its_parents_history_is_missing() {
     import(&mut archive, &[home.codex()]);
     let bound = Bound { limit: Limit::of_chars(10_000), window: None };
     let session = of(&archive, CHILD);
-    let cut = verbs::truncate(&mut archive, &session, bound);
+    let cut = verbs::truncate(&archive.at(&session).unwrap(), bound);
     assert!(matches!(cut, Err(OpsError::Sync(SyncError::Unread(_)))), "{cut:?}");
     assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
 }
@@ -330,7 +336,7 @@ fn a_fork_that_went_back_into_its_parent_still_has_its_history_there() {
     import(&mut archive, &[home.codex()]);
     assert_eq!(sent(&archive, &of(&archive, CHILD)), "rules | into | to into");
     for session in archive.every().unwrap() {
-        let kin = verbs::kin(archive.store(), &session).unwrap();
+        let kin = verbs::kin(&archive.at(&session).unwrap()).unwrap();
         let expected = (session.name.id == CHILD).then(|| THREAD.to_owned());
         assert_eq!(kin.map(|kin| kin.session), expected);
     }

@@ -66,14 +66,15 @@ pub(crate) fn make(root: &Path) {
         Draft::Result { id: "call-1".into(), output: long.clone(), error: None },
         Draft::Record(br#"{"type":"assistant", "uuid":"my-own", "message":{"role":"assistant","content":[{"type":"text","text":"Text."}]}}"#.to_vec()),
     ];
-    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
-    verbs::checkpoint(&mut archive, &session, Some("before the repeat")).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
+    verbs::checkpoint(&archive.at(&session).unwrap(), Some("before the repeat")).unwrap();
     say(&mut archive, &session, &long);
-    verbs::branch(&mut archive, &session, "kept", None).unwrap();
-    verbs::revert(&mut archive, &session, &workspace(), "1", Some("Do not repeat.")).unwrap();
-    verbs::undo(&mut archive, &session, None).unwrap();
-    verbs::redo(&mut archive, &session).unwrap();
-    verbs::switch(&mut archive, &session, "kept").unwrap();
+    verbs::branch(&archive.at(&session).unwrap(), "kept", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("Do not repeat."))
+        .unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
+    verbs::redo(&archive.at(&session).unwrap()).unwrap();
+    verbs::switch(&archive.at(&session).unwrap(), "kept").unwrap();
     let live = fixture::live(&archive, &session);
     let outside = b"\r\n no record\n{\"type\":\"user\",\"uuid\":\"outside\",\"parentUuid\":\"my-own\",\"message\":{\"content\":\"From outside.\"}}\n{\"torn";
     let bytes = [fs::read(&live).unwrap(), outside.to_vec()].concat();
@@ -121,11 +122,13 @@ fn everything(root: &Path) -> String {
     let operations = store.operations(session.key, OperationNumber::ALL).unwrap();
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
-    for verbs::ListedBranch { branch, .. } in verbs::branches(&archive, &session).unwrap() {
-        let target = verbs::find_place(archive.store(), &session, &branch).unwrap();
+    for verbs::ListedBranch { branch, .. } in
+        verbs::branches(&archive.at(&session).unwrap()).unwrap()
+    {
+        let target = verbs::find_place(&archive.at(&session).unwrap(), &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }
-    let checkpoints = verbs::checkpoints(archive.store(), &session).unwrap().into_iter();
+    let checkpoints = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap().into_iter();
     let shown = checkpoints.map(|s| format!("{:?} {:?}", s.checkpoint, s.words));
     tell("checkpoints", shown.collect());
     let generations = 1..=store.state(session.key).unwrap().generations.len() as u64;

@@ -83,16 +83,16 @@ pub(crate) fn verbs(bytes: &[u8]) {
 
 /// Asks all that can be asked of a session.
 fn look(archive: &Archive, session: &Session) {
-    verbs::status(archive, session).unwrap();
-    verbs::graph(archive, session, true).unwrap();
-    verbs::audit(archive, session).unwrap();
-    verbs::audit_boundaries(archive, session).unwrap();
-    verbs::checkpoints(archive.store(), session).unwrap();
-    verbs::operations(archive, session, usize::MAX).unwrap();
-    let log = verbs::log(archive.store(), session, None, usize::MAX).unwrap();
+    verbs::status(&archive.at(session).unwrap()).unwrap();
+    verbs::graph(&archive.at(session).unwrap(), true).unwrap();
+    verbs::audit(&archive.at(session).unwrap()).unwrap();
+    verbs::audit_boundaries(&archive.at(session).unwrap()).unwrap();
+    verbs::checkpoints(&archive.at(session).unwrap()).unwrap();
+    verbs::operations(&archive.at(session).unwrap(), usize::MAX).unwrap();
+    let log = verbs::log(&archive.at(session).unwrap(), None, usize::MAX).unwrap();
     for id in log.lines.iter().filter_map(|line| line.id).take(9) {
-        let target = verbs::find_place(archive.store(), session, &id.to_string()).unwrap();
-        let _ = verbs::show(archive, session, &target);
+        let target = verbs::find_place(&archive.at(session).unwrap(), &id.to_string()).unwrap();
+        let _ = verbs::show(&archive.at(session).unwrap(), &target);
     }
     for shape in [Shape::Messages, Shape::Openai, Shape::Anthropic] {
         let asked = Asked {
@@ -105,7 +105,7 @@ fn look(archive: &Archive, session: &Session) {
             results: None,
             counting: Some(Counting::Estimate),
         };
-        let _ = verbs::context(archive, session, None, &asked);
+        let _ = verbs::context(&archive.at(session).unwrap(), None, &asked);
     }
 }
 
@@ -115,25 +115,26 @@ const VERBS: usize = 8;
 fn change(archive: &mut Archive, session: &Session, n: usize) -> Result<(), OpsError> {
     let here = Workspace { folder: "/project".into(), ..Workspace::default() };
     match n {
-        0 => verbs::revert(archive, session, &here, "1", Some("It was the pump.")).map(|_| ()),
-        1 | 4 => verbs::undo(archive, session, None).map(|_| ()),
+        0 => verbs::revert(&archive.at(session).unwrap(), &here, "1", Some("It was the pump."))
+            .map(|_| ()),
+        1 | 4 => verbs::undo(&archive.at(session).unwrap(), None).map(|_| ()),
         2 => {
             let said = [Draft::Message(Speaker::User, "What else?".to_owned())];
-            verbs::append(archive, session, &here, &said).map(|_| ())
+            verbs::append(&archive.at(session).unwrap(), &here, &said).map(|_| ())
         }
         3 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
-            verbs::truncate(archive, session, bound).map(|_| ())
+            verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| ())
         }
-        5 => verbs::redo(archive, session).map(|_| ()),
-        6 => verbs::clear(archive, session).map(|_| ()),
-        _ => verbs::revert(archive, session, &here, "0", None).map(|_| ()),
+        5 => verbs::redo(&archive.at(session).unwrap()).map(|_| ()),
+        6 => verbs::clear(&archive.at(session).unwrap()).map(|_| ()),
+        _ => verbs::revert(&archive.at(session).unwrap(), &here, "0", None).map(|_| ()),
     }
 }
 
 fn exported(archive: &Archive, session: &Session) -> Vec<u8> {
     let mut bytes = Vec::new();
-    verbs::export(archive, session, None, &mut |part| {
+    verbs::export(&archive.at(session).unwrap(), None, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })

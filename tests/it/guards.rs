@@ -50,17 +50,20 @@ fn begun(root: &Path) -> (Archive, Session) {
 fn an_undo_of_a_switch_switches_back() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    let second = verbs::find_place(archive.store(), &session, "HEAD~1").unwrap();
-    verbs::branch(&mut archive, &session, "older", Some(&second)).unwrap();
-    verbs::switch(&mut archive, &session, "older").unwrap();
+    let second = verbs::find_place(&archive.at(&session).unwrap(), "HEAD~1").unwrap();
+    verbs::branch(&archive.at(&session).unwrap(), "older", Some(&second)).unwrap();
+    verbs::switch(&archive.at(&session).unwrap(), "older").unwrap();
     assert_eq!(said(&archive, &session, None), ["one", "two"]);
-    let undone = verbs::undo(&mut archive, &session, None).unwrap();
+    let undone = verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     assert_eq!(undone.command, "switch");
-    let current = verbs::branches(&archive, &session).unwrap().into_iter().find(|one| one.current);
+    let current = verbs::branches(&archive.at(&session).unwrap())
+        .unwrap()
+        .into_iter()
+        .find(|one| one.current);
     assert_eq!(current.unwrap().branch, "main");
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
-    let older = verbs::find_place(archive.store(), &session, "older").unwrap();
+    let older = verbs::find_place(&archive.at(&session).unwrap(), "older").unwrap();
     assert_eq!(said(&archive, &session, Some(&older)), ["one", "two"]);
     fixture::assert_sound(&mut archive, &session);
 }
@@ -68,11 +71,11 @@ fn an_undo_of_a_switch_switches_back() {
 #[test]
 fn an_undo_of_a_hiding_shows_the_session_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut archive, session) = begun(folder.path());
+    let (archive, session) = begun(folder.path());
     let listed = |archive: &Archive| archive.sessions(&SessionFilter::default()).unwrap().len();
-    let hidden = verbs::hide(&mut archive, &session, true).unwrap();
+    let hidden = verbs::hide(&archive.at(&session).unwrap(), true).unwrap();
     assert_eq!(listed(&archive), 0);
-    verbs::undo(&mut archive, &session, hidden.operation).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), hidden.operation).unwrap();
     assert_eq!(listed(&archive), 1);
 }
 
@@ -161,13 +164,13 @@ fn attached(root: &Path, content: &str) -> (Archive, Session, PathBuf) {
 fn a_file_that_was_written_again_and_is_longer_is_not_taken_for_an_append() {
     let folder = tempfile::tempdir().unwrap();
     let before = claude(1, None, "one") + &claude(2, Some(1), "two");
-    let (mut archive, session, file) = attached(folder.path(), &before);
+    let (archive, session, file) = attached(folder.path(), &before);
     let after = claude(11, None, "another")
         + &claude(12, Some(11), "answer")
         + &claude(13, Some(12), "more");
     assert!(after.len() > before.len());
     fs::write(&file, &after).unwrap();
-    let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
+    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
     assert!(matches!(notices.as_slice(), [Notice::Followed { .. }]), "{notices:?}");
     assert_eq!(said(&archive, &session, None), ["another", "answer", "more"]);
     assert!(exported(&archive, &session, None) == after.as_bytes());
@@ -185,7 +188,7 @@ fn what_is_appended_to_an_agents_file_moves_the_head_as_the_agent_reads_it() {
         claude(21, Some(2), "aside").replace("\"isSidechain\":false", "\"isSidechain\":true");
     for line in [snapshot.to_string(), aside] {
         let drafts = [Draft::Record(line.trim_end().as_bytes().to_vec())];
-        verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
         assert_eq!(said(&archive, &session, None), ["one", "two"]);
         let (alone, there) = verbs::peek(&file, Seeded::boxed(2)).unwrap();
         assert_eq!(said(&alone, &there, None), ["one", "two"]);
@@ -318,10 +321,11 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
         let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
         let session = Session { format, ..session.clone() };
         assert_refused(&mut archive, &session, why, |archive| {
-            verbs::compact(archive, &session, &here, &wanted(), &mut |_| ())
+            verbs::compact(&archive.at(&session).unwrap(), &here, &wanted(), &mut |_| ())
         });
     }
-    let made = verbs::compact(&mut archive, &session, &here, &wanted(), &mut |_| ()).unwrap();
+    let made =
+        verbs::compact(&archive.at(&session).unwrap(), &here, &wanted(), &mut |_| ()).unwrap();
     assert!(made.operation.is_some());
 }
 
@@ -336,15 +340,17 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         Draft::Call { id: id.clone(), name, input },
         Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
     ];
-    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
     let bound = || Bound { limit: Limit::of_chars(0), window: None };
     let deaf = Session {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
     let why = "the agent would read a context that differs from what undertext shows";
-    assert_refused(&mut archive, &deaf, why, |archive| verbs::truncate(archive, &deaf, bound()));
-    assert!(verbs::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
+    assert_refused(&mut archive, &deaf, why, |archive| {
+        verbs::truncate(&archive.at(&deaf).unwrap(), bound())
+    });
+    assert!(verbs::truncate(&archive.at(&session).unwrap(), bound()).unwrap().operation.is_some());
 }
 
 #[test]
@@ -364,7 +370,7 @@ fn a_line_that_was_changed_in_the_store_is_damage_and_is_not_shown() {
     assert_eq!(changed, 1);
     drop(db);
     let archive = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
-    let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
+    let log = verbs::log(&archive.at(&session).unwrap(), None, usize::MAX).unwrap();
     let damaged: Vec<_> = log.lines.iter().filter(|line| line.damage.is_some()).collect();
     assert!(matches!(damaged.as_slice(), [line] if line.messages.is_empty()), "{damaged:?}");
     assert_eq!(log.damaged.len(), 1);
@@ -372,7 +378,7 @@ fn a_line_that_was_changed_in_the_store_is_damage_and_is_not_shown() {
     let is_corrupt =
         |error: &OpsError| matches!(error, OpsError::Store(StoreError::Corrupt { .. }));
     let mut bytes = Vec::new();
-    let exported = verbs::export(&archive, &session, None, &mut |part| {
+    let exported = verbs::export(&archive.at(&session).unwrap(), None, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     });
@@ -449,8 +455,8 @@ fn what_a_compaction_keeps_follows_its_summary_alone() {
     let folder = tempfile::tempdir().unwrap();
     let content: String =
         (1..=4).map(|n| claude(n, (n > 1).then(|| n - 1), &format!("words {n}"))).collect();
-    let (mut archive, session, file) = attached(folder.path(), &content);
-    verbs::branch(&mut archive, &session, "older", None).unwrap();
+    let (archive, session, file) = attached(folder.path(), &content);
+    verbs::branch(&archive.at(&session).unwrap(), "older", None).unwrap();
     // The agent compacts and keeps the last turn, which then follows the summary, though another branch stands in it.
     let segment = json!({ "headUuid": "u3", "anchorUuid": "u6", "tailUuid": "u4" });
     let boundary = json!({
@@ -465,8 +471,8 @@ fn what_a_compaction_keeps_follows_its_summary_alone() {
     summary["isCompactSummary"] = json!(true);
     let more = format!("{boundary}\n{summary}\n{}", claude(7, Some(6), "words 7"));
     fs::write(&file, content + &more).unwrap();
-    verbs::checkpoint(&mut archive, &session, None).unwrap();
-    let graph = verbs::graph(&archive, &session, true).unwrap();
+    verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
     let follows: Vec<String> = graph
         .nodes
         .iter()
@@ -572,7 +578,7 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
         let done = verbs::redact(&mut archive, &secret, verbs::Cause::default(), &[]).unwrap();
         assert_eq!((done.covered.len(), done.left.len()), (1, 0), "{step}");
         assert_eq!(fs::read_to_string(&file).unwrap(), covered, "{step}");
-        let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
+        let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
         assert!(matches!(notices[..], [Notice::Appended { entries: 1, .. }]), "{notices:?}");
         assert_eq!(said(&archive, &session, None).last().unwrap(), "three");
         assert_eq!(fixture::damage(&archive), [""; 0]);
@@ -583,14 +589,14 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
 fn what_another_program_appends_before_a_file_is_set_aside_joins_the_branch_that_was_left_there() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    verbs::branch(&mut archive, &session, "bookmark", None).unwrap();
+    verbs::branch(&archive.at(&session).unwrap(), "bookmark", None).unwrap();
     let file = fixture::live(&archive, &session);
     let line = "{\"late\":\"words\"}\n".to_owned();
     let is_done = AtomicBool::new(false);
     archive.set_disk(Arc::new(Meanwhile { step: "make", file, line, is_done }));
-    let reverted = verbs::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
+    let reverted = verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", None).unwrap();
     let left = reverted.left.unwrap();
-    let notices = verbs::checkpoint(&mut archive, &session, None).unwrap().notices;
+    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
     let [Notice::Late { entries: 1, branch: Some(branch), aside }] = &notices[..] else {
         panic!("{notices:?}");
     };

@@ -66,7 +66,7 @@ fn exported(archive: &Archive, session: &Session, generation: u64) -> Vec<u8> {
         bytes.extend_from_slice(part);
         Ok(())
     };
-    verbs::export(archive, session, Some(number(generation)), write).unwrap();
+    verbs::export(&archive.at(session).unwrap(), Some(number(generation)), write).unwrap();
     bytes
 }
 
@@ -189,7 +189,10 @@ fn threads_that_name_each_other_as_their_beginning_are_taken_in_once() {
     let (summary, imported) = import(&mut archive, &folders);
     assert_eq!((summary.unchanged, imported.len()), (2, 0), "{imported:?}");
     for session in archive.every().unwrap() {
-        assert_eq!(verbs::operations(&archive, &session, usize::MAX).unwrap().shown.len(), 1);
+        assert_eq!(
+            verbs::operations(&archive.at(&session).unwrap(), usize::MAX).unwrap().shown.len(),
+            1
+        );
     }
 }
 
@@ -257,7 +260,7 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     let (summary, _) = import(&mut archive, std::slice::from_ref(&corpus));
     let mut held = 0;
     for session in archive.every().unwrap() {
-        for generation in verbs::generations(&archive, &session).unwrap() {
+        for generation in verbs::generations(&archive.at(&session).unwrap()).unwrap() {
             let path = generation.file.unwrap();
             let mut source = fs::read(&path).unwrap();
             if path.extension().is_some_and(|end| end == "zst") {
@@ -363,7 +366,7 @@ struct Numbered {
 fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
     let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
     let id = |n: Option<EntryNumber>| n.map(|n| entries[n.index().unwrap()].id);
-    let shown = verbs::checkpoints(archive.store(), session).unwrap();
+    let shown = verbs::checkpoints(&archive.at(session).unwrap()).unwrap();
     let numbered = |shown: verbs::Shown| {
         let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
         let (entry, before, horizon) = (id(place.head), id(before), place.horizon);
@@ -434,7 +437,7 @@ proptest! {
         let (session, other) = (only(&at_once), only(&in_parts));
         prop_assert_eq!(&session.name, &other.name);
         prop_assert_eq!(seen(&at_once, &session), seen(&in_parts, &other));
-        prop_assert_eq!(verbs::generations(&in_parts, &other).unwrap().len(), 1);
+        prop_assert_eq!(verbs::generations(&in_parts.at(&other).unwrap()).unwrap().len(), 1);
         prop_assert!(exported(&in_parts, &other, 1) == whole);
     }
 
@@ -469,7 +472,7 @@ proptest! {
         // Numbers have no gaps, and whichever branch a turn lies on, one leads to what stands before it.
         prop_assert!(known.keys().copied().eq(0..known.len() as u64));
         let store = archive.store();
-        let shown = verbs::checkpoints(archive.store(), &session).unwrap();
+        let shown = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap();
         for record in store.records(session.key, EntryNumber::ALL).unwrap() {
             let is_its = |found: &&verbs::Shown| found.turn == Some(record.n);
             if record.kind == Kind::User {

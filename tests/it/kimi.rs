@@ -115,7 +115,7 @@ fn every_rotation_shows_as_what_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
-    let graph = verbs::graph(&archive, &session, false).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
     let to = |n: &str| Departure::Revert(n.into());
     assert_eq!(
         left(&graph),
@@ -143,16 +143,16 @@ fn whichever_file_is_named_all_are_read_and_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
-    let graph = verbs::graph(&archive, &session, true).unwrap();
-    let checkpoints = verbs::checkpoints(archive.store(), &session).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
+    let checkpoints = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap();
     for orders in [vec![0], vec![2, 4], vec![4, 3, 2, 1, 0]] {
         let paths: Vec<PathBuf> = orders.into_iter().map(|n| files[n].clone()).collect();
         let (archive, session) = taken_in(&paths);
-        assert_eq!(verbs::graph(&archive, &session, true).unwrap(), graph);
-        assert_eq!(verbs::checkpoints(archive.store(), &session).unwrap(), checkpoints);
+        assert_eq!(verbs::graph(&archive.at(&session).unwrap(), true).unwrap(), graph);
+        assert_eq!(verbs::checkpoints(&archive.at(&session).unwrap()).unwrap(), checkpoints);
     }
     let (peeked, session) = verbs::peek(&files[4], Seeded::boxed(1)).unwrap();
-    assert_eq!(verbs::graph(&peeked, &session, true).unwrap(), graph);
+    assert_eq!(verbs::graph(&peeked.at(&session).unwrap(), true).unwrap(), graph);
     // A rotated file that is named is what is shown.
     let (peeked, session) = verbs::peek(&files[0], Seeded::boxed(1)).unwrap();
     assert_eq!(fixture::said(&peeked, &session, None).last().unwrap(), "It shines.");
@@ -162,13 +162,13 @@ fn whichever_file_is_named_all_are_read_and_in_their_order() {
 fn the_agents_own_number_selects_on_the_current_path() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states()[..4]);
-    let (mut archive, session) = taken_in(&files[3..]);
+    let (archive, session) = taken_in(&files[3..]);
     let found = |archive: &Archive, wanted: &str| {
-        let target = verbs::find_place(archive.store(), &session, wanted).unwrap();
+        let target = verbs::find_place(&archive.at(&session).unwrap(), wanted).unwrap();
         (target.checkpoint.unwrap().n, fixture::said(archive, &session, None).len())
     };
     // Each of the agent's has a number of undertext's, in the order of the files.
-    let all = verbs::checkpoints(archive.store(), &session).unwrap();
+    let all = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap();
     let own: Vec<_> = all.iter().map(|shown| shown.own.as_deref().unwrap()).collect();
     assert_eq!(
         own,
@@ -181,18 +181,19 @@ fn the_agents_own_number_selects_on_the_current_path() {
     assert_eq!(words, ["Light the lamp.", "Polish the lens.", "Is it here?", "And now?"]);
     assert_eq!(found(&archive, "kimi:3").0, 7);
     assert_eq!(found(&archive, "@kimi:0").0, 0);
-    assert!(verbs::find_place(archive.store(), &session, "kimi:7").is_err());
+    assert!(verbs::find_place(&archive.at(&session).unwrap(), "kimi:7").is_err());
     // A turn after a revert has the number that the agent gave out again.
-    let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
+    let log = verbs::log(&archive.at(&session).unwrap(), None, usize::MAX).unwrap();
     let turn = log.lines.iter().find(|line| line.kind == Kind::User && line.own == all[7].own);
     assert_eq!(turn.unwrap().messages[0].text(), "Mount it.");
-    verbs::revert(&mut archive, &session, &fixture::workspace(), "kimi:3", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &fixture::workspace(), "kimi:3", None).unwrap();
     assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "Not yet.");
-    verbs::revert(&mut archive, &session, &fixture::workspace(), "2", Some("Look again.")).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &fixture::workspace(), "2", Some("Look again."))
+        .unwrap();
     let said = fixture::said(&archive, &session, None);
     assert!(said.last().unwrap().contains("Look again."), "{said:?}");
     assert!(said.iter().any(|said| said == "It burns."));
-    let graph = verbs::graph(&archive, &session, false).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
     let note = graph.nodes.iter().find(|node| node.is_head).unwrap();
     assert!(note.is_from_later && note.words == "Look again.", "{note:?}");
     assert_eq!(fixture::damage(&archive), [""; 0]);

@@ -142,7 +142,7 @@ fn families(root: &Path) -> Vec<PathBuf> {
 fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
     let sessions = archive.every().unwrap();
     let kin = |session: &Session| {
-        Some((session.name.id.clone(), verbs::kin(archive.store(), session).unwrap()?))
+        Some((session.name.id.clone(), verbs::kin(&archive.at(session).unwrap()).unwrap()?))
     };
     sessions.iter().filter_map(kin).collect()
 }
@@ -151,8 +151,8 @@ fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
 fn words(archive: &Archive, id: &str, entry: Option<undertext::model::EntryId>) -> String {
     let Some(entry) = entry else { return String::new() };
     let session = archive.every().unwrap().into_iter().find(|found| found.name.id == id).unwrap();
-    let target = verbs::find_place(archive.store(), &session, &entry.to_string()).unwrap();
-    let said = verbs::messages(archive.store(), &session, target.entry().unwrap()).unwrap();
+    let target = verbs::find_place(&archive.at(&session).unwrap(), &entry.to_string()).unwrap();
+    let said = verbs::messages(&archive.at(&session).unwrap(), target.entry().unwrap()).unwrap();
     said.iter().map(undertext::model::Message::text).collect()
 }
 

@@ -107,7 +107,7 @@ impl Side {
             text
         };
         let appended = |archive: &mut Archive, drafts: &[Draft]| {
-            let appended = verbs::append(archive, session, &here, drafts)?;
+            let appended = verbs::append(&archive.at(session).unwrap(), &here, drafts)?;
             Ok(format!("{} {:?}", appended.entries.len(), appended.checkpoints))
         };
         match op {
@@ -134,34 +134,49 @@ impl Side {
                 }
                 appended(archive, &drafts)
             }
-            Op::Branch(i) => verbs::branch(archive, session, &format!("branch-{i}"), None)
-                .map(|branched| branched.branch),
+            Op::Branch(i) => {
+                verbs::branch(&archive.at(session).unwrap(), &format!("branch-{i}"), None)
+                    .map(|branched| branched.branch)
+            }
             Op::Switch(i) => {
-                let branches = verbs::branches(archive, session)?;
+                let branches = verbs::branches(&archive.at(session).unwrap())?;
                 let name = branches[i % branches.len()].branch.clone();
-                verbs::switch(archive, session, &name).map(|branched| branched.branch)
+                verbs::switch(&archive.at(session).unwrap(), &name).map(|branched| branched.branch)
             }
             Op::Checkpoint(note) => {
                 let note = note.then(|| format!("note of {n}"));
-                let number = verbs::checkpoint(archive, session, note.as_deref())?.checkpoint;
+                let number =
+                    verbs::checkpoint(&archive.at(session).unwrap(), note.as_deref())?.checkpoint;
                 Ok(number.to_string())
             }
             Op::Revert(i, note) => {
                 let message = note.then(|| text("later"));
-                verbs::revert(archive, session, &here, &i.to_string(), message.as_deref())
-                    .map(|reverted| format!("{} {:?}", reverted.branch, reverted.left))
-                    .inspect_err(|_| {
-                        if *note {
-                            said.pop();
-                        }
-                    })
+                verbs::revert(
+                    &archive.at(session).unwrap(),
+                    &here,
+                    &i.to_string(),
+                    message.as_deref(),
+                )
+                .map(|reverted| format!("{} {:?}", reverted.branch, reverted.left))
+                .inspect_err(|_| {
+                    if *note {
+                        said.pop();
+                    }
+                })
             }
-            Op::Clear => verbs::clear(archive, session).map(|r| format!("{:?}", r.left)),
-            Op::Undo => verbs::undo(archive, session, None).map(|undone| undone.command.to_owned()),
-            Op::UndoOne(i) => verbs::undo(archive, session, Some(number(*i as u64)))
+            Op::Clear => {
+                verbs::clear(&archive.at(session).unwrap()).map(|r| format!("{:?}", r.left))
+            }
+            Op::Undo => verbs::undo(&archive.at(session).unwrap(), None)
+                .map(|undone| undone.command.to_owned()),
+            Op::UndoOne(i) => verbs::undo(&archive.at(session).unwrap(), Some(number(*i as u64)))
                 .map(|undone| format!("{} {:?}", undone.command, undone.left)),
-            Op::Redo => verbs::redo(archive, session).map(|undone| undone.command.to_owned()),
-            Op::Hide(hidden) => verbs::hide(archive, session, *hidden).map(|_| String::new()),
+            Op::Redo => {
+                verbs::redo(&archive.at(session).unwrap()).map(|undone| undone.command.to_owned())
+            }
+            Op::Hide(hidden) => {
+                verbs::hide(&archive.at(session).unwrap(), *hidden).map(|_| String::new())
+            }
             Op::DeleteLive | Op::DeleteAside(_) | Op::Outside(_) => Ok(String::new()),
         }
     }
@@ -171,16 +186,16 @@ impl Side {
         let (archive, session) = (&self.archive, &self.session);
         let mut all = vec![format!("HEAD {:?}", said(archive, session, None))];
         for verbs::ListedBranch { branch, current, .. } in
-            verbs::branches(archive, session).unwrap()
+            verbs::branches(&archive.at(session).unwrap()).unwrap()
         {
-            let target = verbs::find_place(archive.store(), session, &branch).unwrap();
+            let target = verbs::find_place(&archive.at(session).unwrap(), &branch).unwrap();
             all.push(format!("{branch} {current} {:?}", said(archive, session, Some(&target))));
         }
-        for shown in verbs::checkpoints(archive.store(), session).unwrap() {
+        for shown in verbs::checkpoints(&archive.at(session).unwrap()).unwrap() {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?} {:?}", found.n, found.place, found.note, shown.words));
         }
-        for view in verbs::operations(archive, session, usize::MAX).unwrap().shown {
+        for view in verbs::operations(&archive.at(session).unwrap(), usize::MAX).unwrap().shown {
             let operation = view.operation;
             all.push(format!(
                 "{} {} {:?} {}",
@@ -190,14 +205,15 @@ impl Side {
                 view.undone
             ));
         }
-        let card = verbs::status(archive, session).unwrap().card;
+        let card = verbs::status(&archive.at(session).unwrap()).unwrap().card;
         all.push(format!("{:?} {} {}", card.title, card.turns, card.hidden));
         all
     }
 
     /// Returns the files that were set aside and are still there.
     fn asides(&self) -> Vec<PathBuf> {
-        let rotated = verbs::rotations(&self.archive, &self.session).unwrap().into_iter();
+        let rotated =
+            verbs::rotations(&self.archive.at(&self.session).unwrap()).unwrap().into_iter();
         rotated.map(|rotated| rotated.path).filter(|path| path.exists()).collect()
     }
 
@@ -336,13 +352,13 @@ fn an_undo_that_would_hide_the_current_branch_is_refused() {
     let mut archive = Archive::in_memory(Seeded::boxed(1));
     let session = fixture::session(&mut archive);
     fixture::say(&mut archive, &session, "one");
-    let made = verbs::branch(&mut archive, &session, "side", None).unwrap().operation;
-    verbs::switch(&mut archive, &session, "side").unwrap();
-    let refused = verbs::undo(&mut archive, &session, made);
+    let made = verbs::branch(&archive.at(&session).unwrap(), "side", None).unwrap().operation;
+    verbs::switch(&archive.at(&session).unwrap(), "side").unwrap();
+    let refused = verbs::undo(&archive.at(&session).unwrap(), made);
     assert!(matches!(refused, Err(OpsError::NotUndoable { .. })), "{refused:?}");
-    verbs::switch(&mut archive, &session, "main").unwrap();
-    verbs::undo(&mut archive, &session, made).unwrap();
-    assert_eq!(verbs::branches(&archive, &session).unwrap().len(), 1);
+    verbs::switch(&archive.at(&session).unwrap(), "main").unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), made).unwrap();
+    assert_eq!(verbs::branches(&archive.at(&session).unwrap()).unwrap().len(), 1);
 }
 
 proptest! {

@@ -142,7 +142,7 @@ fn word(n: usize) -> String {
 
 /// Returns the marks in what is shown.
 fn marks(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
-    let log = verbs::log(archive.store(), session, target, usize::MAX).unwrap();
+    let log = verbs::log(&archive.at(session).unwrap(), target, usize::MAX).unwrap();
     let mut marks = Vec::new();
     for line in log.lines {
         if line.kind == Kind::Boundary && session.format.name() == "codex" {
@@ -204,7 +204,8 @@ impl Rig {
     }
 
     fn operations(&self) -> Vec<(&'static str, Option<usize>, bool)> {
-        let mut all = verbs::operations(&self.archive, &self.session, usize::MAX).unwrap().shown;
+        let mut all =
+            verbs::operations(&self.archive.at(&self.session).unwrap(), usize::MAX).unwrap().shown;
         all.sort_by_key(|view| view.operation.n);
         let seen = all.into_iter().map(|view| {
             let undoes = view.operation.undoes().map(|n| usize::try_from(n.get()).unwrap());
@@ -214,13 +215,13 @@ impl Rig {
     }
 
     fn shown(&self, target: &str) -> Vec<String> {
-        let found = verbs::find_place(self.archive.store(), &self.session, target).unwrap();
+        let found = verbs::find_place(&self.archive.at(&self.session).unwrap(), target).unwrap();
         marks(&self.archive, &self.session, Some(&found))
     }
 
     /// Returns a conversation that a name stands for.
     fn branches(&self) -> (BTreeMap<String, Vec<String>>, String) {
-        let listed = verbs::branches(&self.archive, &self.session).unwrap();
+        let listed = verbs::branches(&self.archive.at(&self.session).unwrap()).unwrap();
         let current = listed.iter().find(|one| one.current).unwrap().branch.clone();
         let names = listed.into_iter().map(|one| (one.branch.clone(), self.shown(&one.branch)));
         (names.collect(), current)
@@ -232,7 +233,7 @@ impl Rig {
         let mut talk = model.live.clone()?;
         let peeked = verbs::peek(&self.file, Box::new(self.clock.clone()));
         let parent = peeked.ok().and_then(|(archive, session)| {
-            let log = verbs::log_all(archive.store(), &session, None, usize::MAX).unwrap();
+            let log = verbs::log_all(&archive.at(&session).unwrap(), None, usize::MAX).unwrap();
             log.lines.into_iter().rev().find_map(|line| line.uuid)
         });
         let clock = self.clock.clone();
@@ -273,7 +274,8 @@ impl Rig {
     fn append(&mut self, next: &mut Model, said: &[(Item, Draft)]) -> Result<(), OpsError> {
         let drafts: Vec<Draft> = said.iter().map(|(_, draft)| draft.clone()).collect();
         let items: Vec<Item> = said.iter().map(|(item, _)| *item).collect();
-        let appended = verbs::append(&mut self.archive, &self.session, &workspace(), &drafts)?;
+        let appended =
+            verbs::append(&self.archive.at(&self.session).unwrap(), &workspace(), &drafts)?;
         self.follow(next);
         let expected = next.append(&items, appended.checkpoints.len());
         let expected: Vec<u64> = expected.into_iter().map(|n| n as u64).collect();
@@ -294,7 +296,7 @@ impl Rig {
             let (mut fresh, _) = self.branches();
             fresh.retain(|name, talk| !next.state.branches.contains_key(name) && *talk == old);
             let operation = next.operations.len() as u64 + 1;
-            let given = verbs::checkpoints(self.archive.store(), &self.session).unwrap();
+            let given = verbs::checkpoints(&self.archive.at(&self.session).unwrap()).unwrap();
             let given = given.iter().filter(|one| one.operation == operation).count();
             next.catch_up(command, fresh.into_keys().next(), given);
             self.adopt(next);
@@ -358,7 +360,7 @@ impl Rig {
             }
             Step::Branch(i) => {
                 let name = format!("side-{i}");
-                let made = verbs::branch(&mut self.archive, &self.session, &name, None);
+                let made = verbs::branch(&self.archive.at(&self.session).unwrap(), &name, None);
                 self.follow(next);
                 model = next.branch(&name);
                 made.map(|_| ())
@@ -366,14 +368,16 @@ impl Rig {
             Step::Switch(i) => {
                 let names: Vec<String> = next.state.branches.keys().cloned().collect();
                 let name = names.get(i % (names.len() + 1)).cloned().unwrap_or("nowhere".into());
-                let made = verbs::switch(&mut self.archive, &self.session, &name);
+                let made = verbs::switch(&self.archive.at(&self.session).unwrap(), &name);
                 self.follow(next);
                 model = next.switch(&name);
                 made.map(|_| ())
             }
             Step::Checkpoint(note) => {
-                let made =
-                    verbs::checkpoint(&mut self.archive, &self.session, note.then_some("Here."));
+                let made = verbs::checkpoint(
+                    &self.archive.at(&self.session).unwrap(),
+                    note.then_some("Here."),
+                );
                 self.follow(next);
                 match &made {
                     Ok(marked) => {
@@ -390,8 +394,7 @@ impl Rig {
                 let note = (*note && is_turned).then(|| self.item());
                 let message = note.map(word);
                 let made = verbs::revert(
-                    &mut self.archive,
-                    &self.session,
+                    &self.archive.at(&self.session).unwrap(),
                     &here,
                     &wanted,
                     message.as_deref(),
@@ -423,7 +426,7 @@ impl Rig {
                 }
                 made.map(|_| ())
             }
-            Step::Clear => verbs::clear(&mut self.archive, &self.session).map(|done| {
+            Step::Clear => verbs::clear(&self.archive.at(&self.session).unwrap()).map(|done| {
                 self.follow(next);
                 next.go("clear", &[], None, &answer(done.operation, done.left.as_ref()));
             }),
@@ -434,8 +437,8 @@ impl Rig {
                 };
                 let (archive, session) = (&mut self.archive, &self.session);
                 let made = match step {
-                    Step::Redo => verbs::redo(archive, session),
-                    _ => verbs::undo(archive, session, n.map(|n| number(n as u64))),
+                    Step::Redo => verbs::redo(&archive.at(session).unwrap()),
+                    _ => verbs::undo(&archive.at(session).unwrap(), n.map(|n| number(n as u64))),
                 };
                 self.follow(next);
                 let left = made.as_ref().map(|done| done.left.clone()).unwrap_or_default();
@@ -451,19 +454,18 @@ impl Rig {
                 model = undoes.map(|_| ());
                 made.map(|_| ())
             }
-            Step::Hide(hidden) => {
-                verbs::hide(&mut self.archive, &self.session, *hidden).map(|done| {
+            Step::Hide(hidden) => verbs::hide(&self.archive.at(&self.session).unwrap(), *hidden)
+                .map(|done| {
                     self.follow(next);
                     if done.operation.is_some() {
                         next.hide(*hidden);
                     }
-                })
-            }
+                }),
             // Open: which of the results are in the context behind a compaction.
             Step::Truncate if next.talk().contains(&Item::Summary) => Ok(()),
             Step::Truncate => {
                 let bound = Bound { limit: Limit::of_chars(3_000), window: None };
-                verbs::truncate(&mut self.archive, &self.session, bound).map(|done| {
+                verbs::truncate(&self.archive.at(&self.session).unwrap(), bound).map(|done| {
                     self.follow(next);
                     next.truncate(&answer(done.operation, done.left.as_ref()));
                 })
@@ -472,7 +474,8 @@ impl Rig {
                 let (asked, clock) = (asked(200_000), || Timestamp(0));
                 let wanted = Compacting { keep: Keep::Last(2), ..Compacting::of(&asked, &clock) };
                 let (archive, session) = (&mut self.archive, &self.session);
-                let made = verbs::compact(archive, session, &here, &wanted, &mut |_| ());
+                let made =
+                    verbs::compact(&archive.at(session).unwrap(), &here, &wanted, &mut |_| ());
                 made.map(|done| {
                     self.follow(next);
                     let now = marks(&self.archive, &self.session, None);
@@ -510,7 +513,7 @@ impl Rig {
 
     /// Has the model take the numbers that it did not foresee.
     fn adopt(&self, next: &mut Model) {
-        for one in verbs::checkpoints(self.archive.store(), &self.session).unwrap() {
+        for one in verbs::checkpoints(&self.archive.at(&self.session).unwrap()).unwrap() {
             let n = usize::try_from(one.checkpoint.n.get()).unwrap();
             if n >= next.checkpoints.len() && one.operation <= number(next.operations.len() as u64)
             {
@@ -539,7 +542,7 @@ impl Rig {
                 })
             }
             To::Entry(i) => {
-                let log = verbs::log(self.archive.store(), &self.session, None, usize::MAX)
+                let log = verbs::log(&self.archive.at(&self.session).unwrap(), None, usize::MAX)
                     .unwrap()
                     .lines;
                 let talk = model.talk();
@@ -578,13 +581,13 @@ impl Rig {
         let expected: BTreeMap<String, Vec<String>> =
             model.state.branches.iter().map(|(name, talk)| (name.clone(), shown(talk))).collect();
         assert_eq!(names, expected, "branches");
-        let numbers = verbs::checkpoints(self.archive.store(), &self.session).unwrap();
+        let numbers = verbs::checkpoints(&self.archive.at(&self.session).unwrap()).unwrap();
         let numbers: Vec<usize> =
             numbers.iter().map(|one| usize::try_from(one.checkpoint.n.get()).unwrap()).collect();
         let standing: Vec<usize> =
             (0..model.checkpoints.len()).filter(|n| model.stands(*n)).collect();
         assert_eq!(numbers, standing, "checkpoints");
-        let card = verbs::status(&self.archive, &self.session).unwrap().card;
+        let card = verbs::status(&self.archive.at(&self.session).unwrap()).unwrap().card;
         assert_eq!(card.hidden, model.state.hidden, "hidden");
         assert_eq!(self.file.exists(), model.live.is_some(), "the live file");
         if self.file.exists() && !fs::read(&self.file).unwrap().is_empty() {

@@ -61,7 +61,7 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
     let (mut archive, session, file) = taken_up(folder.path(), &first_version());
     say(&mut archive, &session, "Then paint it.");
     let said = Draft::Message(Speaker::Assistant, "Done.".into());
-    verbs::append(&mut archive, &session, &workspace(), &[said]).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace(), &[said]).unwrap();
     let all = "Is the mast sound? It is. And the keel? It wants paint. Then paint it. Done.";
     assert_eq!(sent(&file), all);
     let last = fs::read_to_string(&file).unwrap();
@@ -70,11 +70,12 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
     assert_eq!(last["message"]["provider"], "anthropic");
 
     // A note, behind the first answer; and all of it again.
-    verbs::revert(&mut archive, &session, &workspace(), "1", Some("The keel is steel.")).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("The keel is steel."))
+        .unwrap();
     let noted = sent(&file);
     assert!(noted.starts_with("Is the mast sound? It is. <note-from-later>"), "{noted}");
     assert!(noted.contains("The keel is steel."));
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     assert_eq!(sent(&file), all);
 }
 
@@ -82,14 +83,14 @@ fn what_is_appended_to_a_file_of_the_first_version_is_read_behind_the_rest() {
 fn clear_keeps_the_header_without_which_pi_reads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session, file) = taken_up(folder.path(), &first_version());
-    verbs::clear(&mut archive, &session).unwrap();
+    verbs::clear(&archive.at(&session).unwrap()).unwrap();
     let header = fs::read_to_string(&file).unwrap();
     assert_eq!(header.lines().count(), 1);
     assert_eq!(header.lines().next(), first_version().lines().next());
     say(&mut archive, &session, "A new boat.");
     assert_eq!(sent(&file), "A new boat.");
-    verbs::undo(&mut archive, &session, None).unwrap();
-    verbs::undo(&mut archive, &session, None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), first_version());
 }
 
@@ -115,12 +116,12 @@ fn a_file_without_a_header_is_changed_in_the_store_only() {
         "message": { "role": "user", "content": "Is the mast sound?" },
     });
     let content = content.to_string() + "\n";
-    let (mut archive, session, file) = taken_up(folder.path(), &content);
+    let (archive, session, file) = taken_up(folder.path(), &content);
     let more = [Draft::Message(Speaker::User, "And the keel?".into())];
-    let appended = verbs::append(&mut archive, &session, &workspace(), &more).unwrap();
+    let appended = verbs::append(&archive.at(&session).unwrap(), &workspace(), &more).unwrap();
     let told = appended.notices.iter().map(ToString::to_string).collect::<String>();
     assert!(told.contains("pi does not resume a file that does not begin"), "{told}");
-    let log = verbs::log(archive.store(), &session, None, 1).unwrap();
+    let log = verbs::log(&archive.at(&session).unwrap(), None, 1).unwrap();
     assert_eq!(log.lines[0].messages[0].text(), "And the keel?");
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     // What pi passes is not what the file begins with.

@@ -11,7 +11,7 @@ use crate::fixture::{self, workspace};
 fn say(archive: &mut Archive, session: &Session, words: impl IntoIterator<Item = usize>) {
     let drafts = words.into_iter().map(|n| Draft::Message(Speaker::User, format!("word {n}")));
     let drafts: Vec<Draft> = drafts.collect();
-    verbs::append(archive, session, &workspace(), &drafts).unwrap();
+    verbs::append(&archive.at(session).unwrap(), &workspace(), &drafts).unwrap();
 }
 
 fn page(reader: &mut Reader, archive: &Archive, skipped: usize, count: usize) -> Vec<String> {
@@ -64,10 +64,10 @@ fn a_reader_says_what_became_of_its_conversation() {
     assert_eq!(page(&mut reader, &archive, 0, 3), words(7..10), "it shows what it saw");
     assert_eq!(renew(&mut reader, &archive), Renewed::Grown(3));
     assert_eq!(page(&mut reader, &archive, 0, 100), words(0..13));
-    verbs::branch(&mut archive, &session, "side", None).unwrap();
+    verbs::branch(&archive.at(&session).unwrap(), "side", None).unwrap();
     assert_eq!(renew(&mut reader, &archive), Renewed::Same, "a branch was made");
     assert_eq!(renew(&mut side, &archive), Renewed::Moved, "the branch is there now");
-    verbs::revert(&mut archive, &session, &workspace(), "4", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "4", None).unwrap();
     assert_eq!(renew(&mut reader, &archive), Renewed::Moved);
     assert_eq!(page(&mut reader, &archive, 0, 100), words(0..4));
     assert_eq!(page(&mut side, &archive, 0, 100), words(0..13));
@@ -94,8 +94,8 @@ fn a_handle_forgets_what_another_program_takes_out() {
     let session = fixture::session(&mut archive);
     let secret = "hunter2secret-01234";
     let drafts = [secret, "word 1"].map(|it| Draft::Message(Speaker::User, it.to_owned()));
-    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
-    let log = verbs::log(archive.store(), &session, None, 10).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
+    let log = verbs::log(&archive.at(&session).unwrap(), None, 10).unwrap();
     let mut handle = Handle::new(archive, session, workspace());
     let texts = |all: &[Message]| all.iter().map(Message::text).collect::<Vec<String>>();
     assert_eq!(texts(&handle.messages(10).unwrap()), [secret, "word 1"]);

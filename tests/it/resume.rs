@@ -298,13 +298,13 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
             continue;
         };
         let name = path.display();
-        let log = verbs::log(archive.store(), &session, None, usize::MAX).unwrap();
+        let log = verbs::log(&archive.at(&session).unwrap(), None, usize::MAX).unwrap();
         let mut bytes = Vec::new();
         let mut each = |part: &[u8]| {
             bytes.extend_from_slice(part);
             Ok(())
         };
-        verbs::export(&archive, &session, None, &mut each).unwrap();
+        verbs::export(&archive.at(&session).unwrap(), None, &mut each).unwrap();
         let mut source = fs::read(&path).unwrap();
         if path.extension().is_some_and(|end| end == "zst") {
             source = zstd::decode_all(&source[..]).unwrap();

@@ -180,7 +180,7 @@ fn file_comes_back(mut archive: Archive, bytes: &[u8], cut: usize) {
             exported.extend_from_slice(part);
             Ok(())
         };
-        verbs::export(&archive, &session, None, each).unwrap();
+        verbs::export(&archive.at(&session).unwrap(), None, each).unwrap();
         assert!(exported == whole[..end], "{} at {end}", whole.escape_ascii());
     }
     assert_eq!(archive.every().unwrap().len(), 1);

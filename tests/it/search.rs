@@ -25,7 +25,7 @@ fn everything(archive: &Archive) -> Vec<Said> {
     for session in archive.every().unwrap() {
         let entries = archive.store().state(session.key).unwrap().next_entry();
         for entry in EntryNumber::each(EntryNumber::FIRST..entries) {
-            let mut messages = verbs::messages(archive.store(), &session, entry).unwrap();
+            let mut messages = verbs::messages(&archive.at(&session).unwrap(), entry).unwrap();
             if messages.is_empty() {
                 let mut remarks = |_, line: Result<Vec<u8>, _>| {
                     let line = line.unwrap();

@@ -47,11 +47,12 @@ impl Followed {
 
     fn revert(&mut self, checkpoint: &str, note: Option<&str>) -> Result<(), OpsError> {
         let nowhere = Workspace::default();
-        verbs::revert(&mut self.archive, &self.session, &nowhere, checkpoint, note).map(|_| ())
+        verbs::revert(&self.archive.at(&self.session).unwrap(), &nowhere, checkpoint, note)
+            .map(|_| ())
     }
 
     fn undo(&mut self) {
-        verbs::undo(&mut self.archive, &self.session, None).unwrap();
+        verbs::undo(&self.archive.at(&self.session).unwrap(), None).unwrap();
     }
 
     fn live(&self) -> PathBuf {
@@ -118,7 +119,7 @@ fn a_thread_goes_back_in_a_file_that_goes_on_from_the_old_one() {
     followed.undo();
     followed.agrees(&format!("{OF_TWO} | three | to three"));
     assert_eq!((followed.base(), followed.kinds()), (Some(rollout.end()), vec![]));
-    verbs::redo(&mut followed.archive, &followed.session).unwrap();
+    verbs::redo(&followed.archive.at(&followed.session).unwrap()).unwrap();
     followed.agrees(&said);
     assert_eq!(followed.base(), Some(two));
     assert_eq!(followed.kinds(), ["task_started", "user", "item_completed", "task_complete"]);
@@ -153,8 +154,7 @@ fn a_change_that_is_still_to_begin_its_file_is_told_to_wait() {
     let store = rusqlite::Connection::open(root.join("store.db")).unwrap();
     store.execute("DELETE FROM sighting", []).unwrap();
     let read = Archive::open(&root, Access::Read, Seeded::boxed(7)).unwrap().preview().unwrap();
-    let tip = read.store().state(followed.session.key).unwrap();
-    let state = verbs::live_state(&read, &followed.session, &tip).unwrap();
+    let state = verbs::live_state(&read.at(&followed.session).unwrap()).unwrap();
     assert_eq!(state, LiveState::Pending);
     // The next change begins the file first, and goes on in that.
     say(&mut followed.archive, &followed.session, "three");
@@ -178,10 +178,10 @@ fn a_file_is_named_by_the_time_where_its_agent_runs() {
 #[test]
 fn nothing_of_a_turn_that_is_left_is_in_the_base() {
     let rollout = thread(&["one", "two"]);
-    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    let followed = Followed::new(&rollout, Some(rollout.end().1));
     // The rules stand behind the first record here, so that they are in the base; a task that a base left open would be
     // listed as a turn.
-    verbs::clear(&mut followed.archive, &followed.session).unwrap();
+    verbs::clear(&followed.archive.at(&followed.session).unwrap()).unwrap();
     followed.agrees("rules");
     assert_eq!((followed.base().unwrap().0, followed.kinds()), (2, vec![]));
 
@@ -220,7 +220,8 @@ fn what_codex_has_not_listed_is_said_again() {
         followed.undo();
         followed.agrees(&format!("{OF_TWO} | three | to three"));
         // What is said again is no turn of its own.
-        let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session).unwrap();
+        let checkpoints =
+            verbs::checkpoints(&followed.archive.at(&followed.session).unwrap()).unwrap();
         assert_eq!(checkpoints.len(), 3);
     }
 }
@@ -281,7 +282,7 @@ fn a_rollback_is_left_out_of_a_long_thread_as_of_a_short_one() {
             let rollout = rolled(before, &mut dice);
             let (early, (end, bytes)) = (thread(&[]).end().0, rollout.end());
             let mut followed = Followed::new(&rollout, Some(bytes));
-            let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session);
+            let checkpoints = verbs::checkpoints(&followed.archive.at(&followed.session).unwrap());
             let last = checkpoints.unwrap().len() as u64 - 1;
             let mut told = Vec::new();
             for _ in 0..3 {
@@ -333,10 +334,10 @@ fn a_long_thread_goes_back_at_the_cost_of_a_short_one() {
             let session = archive.every().unwrap().remove(0);
             let nowhere = Workspace::default();
             let before = live(&archive, &session);
-            verbs::revert(&mut archive, &session, &nowhere, "HEAD~2", None).unwrap();
+            verbs::revert(&archive.at(&session).unwrap(), &nowhere, "HEAD~2", None).unwrap();
             assert_ne!(live(&archive, &session), before);
-            verbs::undo(&mut archive, &session, None).unwrap();
-            verbs::redo(&mut archive, &session).unwrap();
+            verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
+            verbs::redo(&archive.at(&session).unwrap()).unwrap();
             say(&mut archive, &session, "and on");
             watch.reads()
         });
@@ -368,7 +369,7 @@ fn a_file_outside_of_codexs_folders_is_appended_to() {
     fs::write(&file, &rollout.bytes).unwrap();
     let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
     let session = verbs::take_up(&mut archive, &file).unwrap().0;
-    verbs::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &Workspace::default(), "1", None).unwrap();
     assert_eq!(live(&archive, &session), file);
     assert!(fs::read_to_string(&file).unwrap().contains("thread_rolled_back"));
 }
@@ -389,9 +390,9 @@ fn going_back_and_forth_by_appending_says_each_time_as_much_again() {
     let mut more = Vec::new();
     for _ in 0..5 {
         let before = lines();
-        verbs::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &Workspace::default(), "1", None).unwrap();
         assert_eq!(peeked(&file).0, "rules | one | to one");
-        verbs::undo(&mut archive, &session, None).unwrap();
+        verbs::undo(&archive.at(&session).unwrap(), None).unwrap();
         assert_eq!(peeked(&file).0, OF_TWO);
         more.push(lines() - before);
     }
@@ -461,7 +462,7 @@ fn a_session_follows_codex_to_the_file_that_its_index_names() {
     import(&mut followed.archive, &[followed.home.codex()]);
     followed.agrees("rules | one | to one | five | to five");
     // What was left stays: by the session, as branches.
-    let branches = verbs::branches(&followed.archive, &followed.session).unwrap();
+    let branches = verbs::branches(&followed.archive.at(&followed.session).unwrap()).unwrap();
     assert!(branches.len() >= 2, "{branches:?}");
 }
 
@@ -505,7 +506,7 @@ fn an_older_file_that_codex_compressed_does_not_come_back_with_a_newer_one() {
     let folder = followed.home.codex();
     import(&mut followed.archive, &[folder]);
     fs::remove_file(&live).unwrap();
-    let restored = verbs::restore(&mut followed.archive, &followed.session).unwrap();
+    let restored = verbs::restore(&followed.archive.at(&followed.session).unwrap()).unwrap();
     assert_eq!(restored.files, [live]);
     assert!(!followed.file.exists());
 }
@@ -566,7 +567,7 @@ fn a_thread_without_a_rollback_goes_on_as_one_whose_rollback_drops_nothing() {
                 _ => Some(length),
             };
             let mut followed = Followed::new(&rollout, listed);
-            let checkpoints = verbs::checkpoints(followed.archive.store(), &followed.session);
+            let checkpoints = verbs::checkpoints(&followed.archive.at(&followed.session).unwrap());
             let count = checkpoints.unwrap().len() as u64;
             let mut told = Vec::new();
             for _ in 0..3 {

@@ -159,7 +159,7 @@ fn claude(line: &str) -> Vec<Sent> {
 fn compared(path: &Path, truth: &Path) -> Result<(usize, usize), String> {
     let (archive, session) = peek(path).unwrap();
     let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
-    let found = verbs::context(&archive, &session, None, &asked).unwrap();
+    let found = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     let ours = found.prepared.items.iter().filter(|item| item.role() != Role::System);
     let ours: Vec<(bool, Sent)> = ours
         .flat_map(|item| {
@@ -237,7 +237,7 @@ fn calls_and_answers_are_those_that_codex_sent_in_its_own_words_where_one_is_mis
             let path = corpus.path(folder).join(truth.file_name().unwrap());
             let (archive, session) = peek(&path).unwrap();
             let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
-            let found = verbs::context(&archive, &session, None, &asked).unwrap();
+            let found = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
             let blocks =
                 found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
             let ours = blocks.filter_map(|block| match &block {

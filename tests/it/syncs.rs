@@ -70,13 +70,13 @@ fn a_successor_is_safe_before_the_store_says_so_and_its_name_is_before_it_is_ack
     }
     let live = fixture::live(&archive, &session);
     seen();
-    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("back")).unwrap();
     assert_rotated(&live);
     // The same holds for an agent's file that is set aside.
     let (mut archive, session, file) = attached(&root);
     archive.set_manner(Manner { rotate: true, ..Manner::default() });
     seen();
-    verbs::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", Some("back")).unwrap();
     assert_rotated(&file);
 }
 
@@ -132,7 +132,7 @@ fn each_commit_is_on_the_disk_before_it_is_acknowledged() {
     for n in 0..5 {
         seen();
         let drafts = [Draft::Message(Speaker::User, format!("message {n}"))];
-        verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
         place(&seen(), "the store", is_store);
     }
 }

@@ -60,24 +60,33 @@ impl Played {
         match step {
             "append" => {
                 let more = Draft::Message(Speaker::User, "more".into());
-                drop(verbs::append(archive, session, &nowhere, &[more]).unwrap());
+                drop(verbs::append(&archive.at(session).unwrap(), &nowhere, &[more]).unwrap());
             }
             "compact" => {
                 let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
                 let of = Compacting::of(&asked, &clock);
                 let wanted = Compacting { keep: Keep::Last(1), again: true, ..of };
                 let done =
-                    verbs::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap();
+                    verbs::compact(&archive.at(session).unwrap(), &nowhere, &wanted, &mut |_| ())
+                        .unwrap();
                 assert!(done.nothing.is_none(), "{:?}", done.nothing);
             }
             "truncate" => {
                 let bound = Bound { limit: Limit::of_chars(10_000), window: None };
-                drop(verbs::truncate(archive, session, bound).unwrap());
+                drop(verbs::truncate(&archive.at(session).unwrap(), bound).unwrap());
             }
-            "clear" => drop(verbs::clear(archive, session).unwrap()),
-            "undo" => drop(verbs::undo(archive, session, None).unwrap()),
+            "clear" => drop(verbs::clear(&archive.at(session).unwrap()).unwrap()),
+            "undo" => drop(verbs::undo(&archive.at(session).unwrap(), None).unwrap()),
             checkpoint => {
-                drop(verbs::revert(archive, session, &nowhere, checkpoint, Some("later")).unwrap());
+                drop(
+                    verbs::revert(
+                        &archive.at(session).unwrap(),
+                        &nowhere,
+                        checkpoint,
+                        Some("later"),
+                    )
+                    .unwrap(),
+                );
             }
         }
         if step == "undo" {
@@ -210,7 +219,7 @@ fn what_stands_before_the_first_turn_stays() {
     played.play("clear");
     assert_eq!(played.sent(), "rules");
     let written = fs::read(played.file()).unwrap();
-    let again = verbs::clear(&mut played.archive, &played.session).unwrap();
+    let again = verbs::clear(&played.archive.at(&played.session).unwrap()).unwrap();
     assert_eq!((again.operation, fs::read(played.file()).unwrap()), (None, written));
 }
 
@@ -226,7 +235,8 @@ fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
         let drafts =
             [say(Speaker::User, "q"), say(Speaker::Assistant, "a"), say(Speaker::User, "r")];
         let (archive, session) = (&mut played.archive, &played.session);
-        let appended = verbs::append(archive, session, &Workspace::default(), &drafts).unwrap();
+        let appended =
+            verbs::append(&archive.at(session).unwrap(), &Workspace::default(), &drafts).unwrap();
         assert_eq!((appended.entries.len(), appended.checkpoints.len()), (3, 2));
         let more = fs::read_to_string(played.file()).unwrap().split_off(begin);
         let lines: Vec<Value> =
@@ -272,12 +282,13 @@ fn what_codex_does_not_resume_is_changed_in_the_store_only() {
     for rollout in [sub_agent, odd, old] {
         let mut played = Played::new(&rollout, true);
         let (archive, session) = (&mut played.archive, &played.session);
-        assert_eq!(verbs::status(archive, session).unwrap().live, None);
-        let back = verbs::revert(archive, session, &Workspace::default(), "1", None).unwrap();
+        assert_eq!(verbs::status(&archive.at(session).unwrap()).unwrap().live, None);
+        let back =
+            verbs::revert(&archive.at(session).unwrap(), &Workspace::default(), "1", None).unwrap();
         assert!(matches!(back.notices[..], [Notice::Unresumed { .. }]), "{:?}", back.notices);
         assert_eq!(back.written, None);
         assert_eq!(sent(archive, session), "one | to one");
-        let attached = verbs::attach(archive, session, None).unwrap();
+        let attached = verbs::attach(&archive.at(session).unwrap(), None).unwrap();
         assert!(!attached.attached && attached.operation.is_none(), "{attached:?}");
         assert_eq!(fs::read_to_string(played.file()).unwrap(), rollout.bytes);
     }

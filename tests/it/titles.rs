@@ -129,7 +129,7 @@ fn a_thread_has_the_title_that_codex_gave_it_last() {
     assert_eq!(damage(&archive), [""; 0]);
     for session in archive.every().unwrap() {
         assert!(verbs::rebuild(&mut archive, &session).unwrap().equal);
-        let operations = verbs::operations(&archive, &session, 9).unwrap().shown.len();
+        let operations = verbs::operations(&archive.at(&session).unwrap(), 9).unwrap().shown.len();
         assert_eq!(operations, if session.name.id == THREAD { 3 } else { 1 });
     }
 }

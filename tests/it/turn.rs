@@ -101,7 +101,7 @@ fn turn(
         max_tokens: 1_000,
         steps: 10,
     };
-    verbs::turn(archive, session, &fixture::workspace(), Some(prompt), &turning, emit)
+    verbs::turn(&archive.at(session).unwrap(), &fixture::workspace(), Some(prompt), &turning, emit)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
             assert_eq!((done.answered, done.pending.len(), done.steps), (1, 0, 2), "{n}");
             assert!(done.tokens <= WINDOW, "{n}: {}", done.tokens);
             // The request that a provider would get: the server checks the pairs of those that it gets.
-            let context = verbs::context(&archive, &session, None, &asked).unwrap();
+            let context = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
             assert!(context.tokens() <= WINDOW);
             assert_eq!(context.prepared.repaired.added, 0, "{n}");
         }
@@ -152,8 +152,11 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
 
         // All of it is undone, one operation after the other, back to the first message.
         if api == Api::OpenAi {
-            while verbs::undo(&mut archive, &session, None).is_ok() {}
-            assert_eq!(verbs::log(archive.store(), &session, None, 10).unwrap().lines.len(), 0);
+            while verbs::undo(&archive.at(&session).unwrap(), None).is_ok() {}
+            assert_eq!(
+                verbs::log(&archive.at(&session).unwrap(), None, 10).unwrap().lines.len(),
+                0
+            );
             fixture::assert_sound(&mut archive, &session);
         }
     }
@@ -191,7 +194,8 @@ fn an_oversized_result_that_was_put_in_by_hand_is_compacted_or_cut_away() {
     let output = "no play and all work ".repeat(8_000);
     let result = Draft::Result { id: "c".into(), output, error: None };
     let asks = Draft::Message(Speaker::User, "Read it".into());
-    verbs::append(&mut archive, &session, &fixture::workspace(), &[asks, call, result]).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &fixture::workspace(), &[asks, call, result])
+        .unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
     let done = turn(&mut archive, &session, "Go on", (&model, &asked), 1_000, &mut |_| ()).unwrap();
@@ -282,8 +286,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
     let mut events = Vec::new();
     let mut emit = |event: &Event| events.push(event.clone());
     let done = verbs::turn(
-        &mut archive,
-        &session,
+        &archive.at(&session).unwrap(),
         &fixture::workspace(),
         Some("Well?"),
         &turning,
@@ -295,7 +298,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
     // The whole context went out, nothing of a compaction is in the session.
     let sent = server.asked()[0].body["messages"].as_array().unwrap().len();
     assert!(sent == 41 || server.asked()[0].body.to_string().contains("39 word"), "{sent}");
-    let context = verbs::context(&archive, &session, None, &asked).unwrap();
+    let context = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     assert!(context.prepared.items.iter().all(|item| item.origin != Origin::Summary));
     fixture::assert_sound(&mut archive, &session);
 }
@@ -306,7 +309,7 @@ fn what_cannot_be_made_to_fit_is_told_without_looping() {
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
     let system = Draft::Message(Speaker::System, "rule ".repeat(20_000));
-    verbs::append(&mut archive, &session, &fixture::workspace(), &[system]).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &fixture::workspace(), &[system]).unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
     let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
@@ -384,8 +387,13 @@ fn a_call_that_was_cut_off_is_not_carried_out() {
                 steps: 5,
             };
             let workspace = fixture::workspace();
-            let done =
-                verbs::turn(&mut archive, &session, &workspace, Some("Go"), &turning, &mut |_| ());
+            let done = verbs::turn(
+                &archive.at(&session).unwrap(),
+                &workspace,
+                Some("Go"),
+                &turning,
+                &mut |_| (),
+            );
             let done = done.unwrap();
             let file = fixture::exported(&archive, &session, None);
             let file = String::from_utf8(file).unwrap();
@@ -476,7 +484,7 @@ impl ChatModel for Meanwhile<'_> {
 
 /// Returns the texts of a session's last messages.
 fn texts(archive: &Archive, session: &Session) -> Vec<String> {
-    let log = verbs::log(archive.store(), session, None, 100).unwrap();
+    let log = verbs::log(&archive.at(session).unwrap(), None, 100).unwrap();
     let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
     blocks
         .filter_map(|block| match block {
@@ -503,20 +511,23 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
     // What happens, whether it moves the session while a tool runs, the branch that has the last words, and the current one.
     let cases: [(Happens, bool, Option<&str>, &[&str]); 5] = [
         (
-            |archive, session| drop(verbs::switch(archive, session, "other").unwrap()),
+            |archive, session| drop(verbs::switch(&archive.at(session).unwrap(), "other").unwrap()),
             false,
             Some("main"),
             &["One."],
         ),
         (
-            |archive, session| drop(verbs::undo(archive, session, None).unwrap()),
+            |archive, session| drop(verbs::undo(&archive.at(session).unwrap(), None).unwrap()),
             false,
             Some("main.1"),
             &["One.", "Two."],
         ),
         (
             |archive, session| {
-                drop(verbs::revert(archive, session, &fixture::workspace(), "0", None).unwrap());
+                drop(
+                    verbs::revert(&archive.at(session).unwrap(), &fixture::workspace(), "0", None)
+                        .unwrap(),
+                );
             },
             true,
             Some("main.1"),
@@ -532,7 +543,7 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
         (
             |archive, session| {
                 fixture::say(archive, session, "And?");
-                verbs::undo(archive, session, None).unwrap();
+                verbs::undo(&archive.at(session).unwrap(), None).unwrap();
             },
             false,
             None,
@@ -544,7 +555,7 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
         let mut archive = fixture::open(folder.path(), 1);
         let session = fixture::session(&mut archive);
         fixture::say(&mut archive, &session, "One.");
-        verbs::branch(&mut archive, &session, "other", None).unwrap();
+        verbs::branch(&archive.at(&session).unwrap(), "other", None).unwrap();
         fixture::say(&mut archive, &session, "Two.");
         let meanwhile = || happens(&mut fixture::open(folder.path(), 2), &session);
         let answers = if in_tool {
@@ -567,15 +578,20 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
             steps: 5,
         };
         let workspace = fixture::workspace();
-        let done =
-            verbs::turn(&mut archive, &session, &workspace, Some("Three?"), &turning, &mut |_| ());
+        let done = verbs::turn(
+            &archive.at(&session).unwrap(),
+            &workspace,
+            Some("Three?"),
+            &turning,
+            &mut |_| (),
+        );
         let done = done.unwrap();
         assert_eq!(done.aside.as_deref(), aside, "{nth}");
         assert_eq!((done.steps, done.answered), (1, usize::from(in_tool)), "{nth}");
         assert_eq!(texts(&archive, &session), *stands, "{nth}");
         fixture::assert_sound(&mut archive, &session);
         if let Some(branch) = aside {
-            verbs::switch(&mut archive, &session, branch).unwrap();
+            verbs::switch(&archive.at(&session).unwrap(), branch).unwrap();
             assert_eq!(texts(&archive, &session), ["One.", "Two.", "Three?", "Yes."], "{nth}");
             fixture::assert_sound(&mut archive, &session);
         }
@@ -605,8 +621,7 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     let calls = Fixed(Ok(Message::new(Role::Assistant, vec![block])));
     let workspace = fixture::workspace();
     let done = verbs::turn(
-        &mut archive,
-        &session,
+        &archive.at(&session).unwrap(),
         &workspace,
         Some("Read"),
         &turning(&calls),
@@ -615,7 +630,7 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     .unwrap();
     assert_eq!((done.pending.len(), done.steps, done.answered), (1, 1, 0));
     assert_eq!(done.pending[0].input, r#"{"n":12345678901234567890}"#);
-    let context = verbs::context(&archive, &session, None, &asked).unwrap();
+    let context = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
     assert_eq!(context.prepared.repaired.added, 1, "the pending call has no result yet");
 
     let refused = Fault::Refused { said: "no".into(), status: Some(401) };
@@ -623,8 +638,7 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     let mut events = 0;
     let mut emit = |_: &Event| events += 1;
     let failed = verbs::turn(
-        &mut archive,
-        &session,
+        &archive.at(&session).unwrap(),
         &workspace,
         Some("Again"),
         &turning(&refuses),
@@ -652,7 +666,8 @@ fn session_of(format: &str, folder: &Path) -> (Archive, Session) {
 fn assert_paired(archive: &Archive, session: &Session, ids: &[String]) {
     for shape in [Shape::Agent, Shape::Messages, Shape::Anthropic, Shape::Openai] {
         let asked = Asked { shape, ..asked(WINDOW) };
-        let prepared = verbs::context(archive, session, None, &asked).unwrap().prepared;
+        let prepared =
+            verbs::context(&archive.at(session).unwrap(), None, &asked).unwrap().prepared;
         assert_eq!(prepared.repaired, Repaired::default(), "{shape:?} {ids:?}");
         let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
         let (mut calls, mut results) = (Vec::new(), Vec::new());
@@ -681,7 +696,7 @@ fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
     for format in FORMATS {
         for n in [1, 2] {
             let folder = tempfile::tempdir().unwrap();
-            let (mut archive, session) = session_of(format, folder.path());
+            let (archive, session) = session_of(format, folder.path());
             let ids: Vec<String> = (0..n).map(|n| format!("call_{n}")).collect();
             let call = |id: &String| Block::Call {
                 id: id.clone(),
@@ -709,8 +724,7 @@ fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
             };
             let workspace = fixture::workspace();
             let done = verbs::turn(
-                &mut archive,
-                &session,
+                &archive.at(&session).unwrap(),
                 &workspace,
                 Some("Look."),
                 &turning,
@@ -737,7 +751,7 @@ fn calls_that_are_appended_one_by_one_are_one_answer() {
     for format in FORMATS.into_iter().filter(|format| *format != "pi") {
         for at_once in [true, false] {
             let folder = tempfile::tempdir().unwrap();
-            let (mut archive, session) = session_of(format, folder.path());
+            let (archive, session) = session_of(format, folder.path());
             let drafts = [
                 Draft::Message(Speaker::User, "Look.".to_owned()),
                 call("c1"),
@@ -747,7 +761,8 @@ fn calls_that_are_appended_one_by_one_are_one_answer() {
             ];
             let batch = if at_once { drafts.len() } else { 1 };
             for drafts in drafts.chunks(batch) {
-                verbs::append(&mut archive, &session, &fixture::workspace(), drafts).unwrap();
+                verbs::append(&archive.at(&session).unwrap(), &fixture::workspace(), drafts)
+                    .unwrap();
             }
             assert_paired(&archive, &session, &ids);
             if format == "claude" {
@@ -768,7 +783,7 @@ fn calls_that_are_appended_one_by_one_are_one_answer() {
 #[test]
 fn a_provider_gets_the_results_of_calls_that_have_a_message_id_each() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut archive, session) = session_of("claude", folder.path());
+    let (archive, session) = session_of("claude", folder.path());
     let record = |n: usize, kind: &str, message: serde_json::Value| {
         let record = json!({"type": kind, "uuid": format!("late-{n}"), "message": message});
         Draft::Record(record.to_string().into_bytes())
@@ -789,10 +804,11 @@ fn a_provider_gets_the_results_of_calls_that_have_a_message_id_each() {
         record(3, "user", result("c1")),
         record(4, "user", result("c2")),
     ];
-    verbs::append(&mut archive, &session, &fixture::workspace(), &drafts).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &fixture::workspace(), &drafts).unwrap();
     for shape in Shape::ALL {
         let asked = Asked { shape, ..asked(WINDOW) };
-        let prepared = verbs::context(&archive, &session, None, &asked).unwrap().prepared;
+        let prepared =
+            verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap().prepared;
         let Repaired { added, duplicates, orphans, .. } = prepared.repaired;
         assert_eq!((added, duplicates, orphans), (0, 0, 0), "{shape:?}");
         let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
@@ -824,8 +840,9 @@ fn an_answer_that_paused_is_gone_on_with() {
         steps: 5,
     };
     let workspace = fixture::workspace();
-    let mut turn =
-        |prompt| verbs::turn(&mut archive, &session, &workspace, prompt, &turning, &mut |_| ());
+    let turn = |prompt| {
+        verbs::turn(&archive.at(&session).unwrap(), &workspace, prompt, &turning, &mut |_| ())
+    };
     assert_eq!(turn(Some("Does it rain?")).unwrap().stop, Some(Stop::Paused));
     assert_eq!(turn(None).unwrap().said, "It rains.");
     assert!(matches!(turn(None), Err(OpsError::NothingAsked)));
@@ -857,7 +874,7 @@ fn a_call_without_an_id_is_answered_once() {
                 turn(&mut archive, &session, &prompt, (&model, &asked), 100, &mut |_| ()).unwrap();
             assert_eq!((done.steps, done.answered, done.said.as_str()), (2, 1, "Done."));
         }
-        let log = verbs::log(archive.store(), &session, None, 100).unwrap();
+        let log = verbs::log(&archive.at(&session).unwrap(), None, 100).unwrap();
         let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
         let calls: Vec<&str> = blocks
             .filter_map(|block| match block {
@@ -871,7 +888,7 @@ fn a_call_without_an_id_is_answered_once() {
 
 /// Returns how often the user says these words in a session.
 fn times_said(archive: &Archive, session: &Session, words: &str) -> usize {
-    let log = verbs::log(archive.store(), session, None, 1_000).unwrap();
+    let log = verbs::log(&archive.at(session).unwrap(), None, 1_000).unwrap();
     let said = log.lines.iter().flat_map(|line| &line.messages);
     said.filter(|message| message.role == Role::User && message.text() == words).count()
 }
@@ -894,8 +911,14 @@ fn a_prompt_whose_turn_failed_is_kept_and_gone_on_from() {
     let refused = Fault::Refused { said: "no".into(), status: Some(401) };
     let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
     let answers = Fixed(Ok(Message::new(Role::Assistant, vec![Block::Text("Yes.".into())])));
-    let mut turn = |prompt, model| {
-        verbs::turn(&mut archive, &session, &workspace, prompt, &turning(model), &mut |_| ())
+    let turn = |prompt, model| {
+        verbs::turn(
+            &archive.at(&session).unwrap(),
+            &workspace,
+            prompt,
+            &turning(model),
+            &mut |_| (),
+        )
     };
     let failed = turn(None, &answers);
     assert!(matches!(failed, Err(OpsError::NothingAsked)), "{failed:?}");
@@ -927,8 +950,9 @@ fn pending_calls_are_answered_by_a_turn_without_a_prompt() {
             steps: 5,
         };
         let workspace = fixture::workspace();
-        let mut turn = |prompt, turning: &Turning<'_>| {
-            verbs::turn(&mut archive, &session, &workspace, prompt, turning, &mut |_| ()).unwrap()
+        let turn = |prompt, turning: &Turning<'_>| {
+            verbs::turn(&archive.at(&session).unwrap(), &workspace, prompt, turning, &mut |_| ())
+                .unwrap()
         };
         assert_eq!(turn(Some("Read it."), &turning).pending.len(), 1);
         let still = turn(None, &turning);
@@ -989,8 +1013,13 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
         let mut events = Vec::new();
         let mut emit = |event: &Event| events.push(event.clone());
         let workspace = fixture::workspace();
-        let done =
-            verbs::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut emit);
+        let done = verbs::turn(
+            &archive.at(&session).unwrap(),
+            &workspace,
+            Some("Well?"),
+            &turning,
+            &mut emit,
+        );
         assert_eq!(done.unwrap().said, "Done.", "strict: {strict}");
         let late = Event::CompactionTimeout { run: 42, limit_ms: 300, before: true };
         assert!(

@@ -41,17 +41,19 @@ fn begun(folder: &Path, is_cut: bool) -> (Archive, Session) {
         Draft::Call { id: id.clone(), name, input },
         Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
     ];
-    verbs::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
     for text in ["two", "three"] {
         say(&mut archive, &session, text);
     }
     if is_cut {
         let bound = Bound { limit: Limit::of_chars(0), window: None };
-        assert!(verbs::truncate(&mut archive, &session, bound).unwrap().operation.is_some());
+        assert!(
+            verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap().operation.is_some()
+        );
         say(&mut archive, &session, "four");
     } else {
         // A branch that was left stands in the store before what the file goes on with.
-        verbs::revert(&mut archive, &session, &workspace(), "2", Some("four")).unwrap();
+        verbs::revert(&archive.at(&session).unwrap(), &workspace(), "2", Some("four")).unwrap();
     }
     (archive, session)
 }

@@ -90,7 +90,7 @@ fn a_segment_has_the_window_and_the_model_of_its_base_until_it_names_its_own() {
         let (archive, session) = verbs::peek(file, Box::new(Machine)).unwrap();
         let mut asked = crate::compact::asked(0);
         asked.window = None;
-        let found = verbs::context(&archive, &session, None, &asked).unwrap();
+        let found = verbs::context(&archive.at(&session).unwrap(), None, &asked).unwrap();
         (found.window.tokens, found.model.unwrap_or_default())
     };
     assert_eq!(told(&file), (258_400, "gpt-new".to_owned()));

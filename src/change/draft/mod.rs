@@ -31,7 +31,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     change::draft::{bearers::Bearers, follow::Follow},
     files::{at::Standing, scan::Scanned},
     json::Raw,
@@ -42,7 +42,7 @@ use crate::{
     },
     report::Notice,
     session::{
-        Deriver, Growth, Pending, Session, View, is_marked,
+        Deriver, Growth, Pending, View, is_marked,
         plan::{Steps, branch_text, free_name, given},
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
@@ -125,27 +125,25 @@ impl<'a> Change<'a> {
 
     /// Begins an operation of a session that has caught up, in a shared transaction. The caller holds the lock.
     pub(crate) fn also(
-        archive: &'a Archive,
-        session: &Session,
+        session: &At<'a>,
         gathering: &'a mut dyn Gathering,
     ) -> Result<Self, SyncError> {
-        Ok(Self::with(Standing::of(archive, session)?, Writing::Among(gathering)))
+        Ok(Self::with(Standing::of(session)?, Writing::Among(gathering)))
     }
 
     /// Begins a change of a session that has caught up, under the archive's lock.
     pub(crate) fn locked(
-        archive: &'a Archive,
-        session: &Session,
+        session: &At<'a>,
         lock: Option<Arc<File>>,
         notices: Vec<Notice>,
     ) -> Result<Self, SyncError> {
-        Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })
+        Ok(Self { _lock: lock, notices, ..Self::bare(session)? })
     }
 
     /// Begins a change that is part of catching up. The caller holds the lock.
-    pub(crate) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
-        let before = Standing::of(archive, session)?;
-        Ok(Self::with(before, Writing::Alone(Some(archive.store.begin()?))))
+    pub(crate) fn bare(session: &At<'a>) -> Result<Self, SyncError> {
+        let writing = Writing::Alone(Some(session.store.begin()?));
+        Ok(Self::with(Standing::of(session)?, writing))
     }
 
     /// Begins the first operation of a session.

@@ -390,10 +390,9 @@ fn rotate(
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
         file.copy(0, *length).map_err(io)?;
-    } else if let Some(session) = &change.before.session {
-        content::write_spans(change.before.store(), session, spans, tail, &mut |part| {
-            file.write(part)
-        })?;
+    } else {
+        let session = change.before.opened()?;
+        content::write_spans(&session, spans, tail, &mut |part| file.write(part))?;
     }
     file.write(more).map_err(io)?;
     change.exchange_live(live, file, from, growth.generation)

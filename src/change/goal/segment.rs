@@ -21,7 +21,7 @@ use std::{
 use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{At, SyncError},
     change::{
         draft::{Change, follow::Step},
         goal::resume::{Note, reads},
@@ -36,9 +36,9 @@ use crate::{
         sources,
     },
     live::{Index, WritableFile, is_same},
-    model::{FileNumber, PlaceNumber, Position, State, Timestamp},
+    model::{FileNumber, PlaceNumber, Position, Timestamp},
     report::Notice,
-    session::{Session, SessionError, View},
+    session::{SessionError, View},
     wire::{Back, Failure, FileName, Format, Graph as _, Held, Onward, Segment, Setting},
 };
 
@@ -219,27 +219,23 @@ fn held(
 /// Finishes an interrupted commit that began another file. Returns a notice if there was one.
 ///
 /// If the agent has continued in the old file meanwhile, the agent stays there.
-pub(crate) fn finish(
-    archive: &Archive,
-    session: &Session,
-    live: &LiveFile,
-    state: &State,
-) -> Result<Option<Notice>, SyncError> {
-    let Some((n, path)) = unfinished(archive, session, live, state)? else { return Ok(None) };
+pub(crate) fn finish(session: &At<'_>, live: &LiveFile) -> Result<Option<Notice>, SyncError> {
+    let Some((n, path)) = unfinished(session, live)? else { return Ok(None) };
     let named = siblings::named(session.format, &session.name.id, &live.path);
     if is_gone(&live.path) || named.is_some_and(|named| is_same(&named, &path)) {
-        refuse_if_loaded(archive, session, &path)?;
+        refuse_if_loaded(session.archive, session, &path)?;
     }
     let denied = |why| SyncError::denied(&session.name, &live.path, why);
-    archive.writable.make_folder(&session.name.format, &live.path).map_err(denied)?;
-    let target = archive.writable_file(&session.name, live)?;
+    session.archive.writable.make_folder(&session.name.format, &live.path).map_err(denied)?;
+    let target = session.archive.writable_file(&session.name, live)?;
     let io = SyncError::at(target.path());
     if is_gone(&live.path) {
-        write_fresh(archive, session, &target, state)?;
+        write_fresh(session, &target)?;
         target.install_new().map_err(io)?;
     }
-    let known = newest(state).find(|(file, _)| *file == n).map(|(_, generation)| generation);
-    let known = known.map(|generation| length_of(state.ends.get(&generation)));
+    let known =
+        newest(&session.state).find(|(file, _)| *file == n).map(|(_, generation)| generation);
+    let known = known.map(|generation| length_of(session.state.ends.get(&generation)));
     let there = match sources::length(&path) {
         Err(error) if disk::is_absent(&error) => None,
         length => length.map_err(SyncError::at(&path))?,
@@ -247,10 +243,10 @@ pub(crate) fn finish(
     if let Some(index) = session.format.home(&live.path).map(Index::of)
         && (there.is_none() || there == known)
     {
-        let _lock = agents_lock(archive, session, &live.path)?;
+        let _lock = agents_lock(session.archive, session, &live.path)?;
         index.exchange(&session.name.id, &path, &live.path).map_err(io)?;
     }
-    saw(archive, session.key, &target)?;
+    saw(session.archive, session.key, &target)?;
     Ok(Some(Notice::Finished { path: live.path.clone() }))
 }
 
@@ -269,22 +265,20 @@ pub(crate) fn sweep(
 
 /// Returns the file from which the newest operation moved the agent to the live file, if the live file was never seen complete.
 pub(crate) fn unfinished(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &LiveFile,
-    state: &State,
 ) -> Result<Option<(FileNumber, PathBuf)>, SyncError> {
-    let Some(newest) = state.newest.filter(|_| live.attached) else { return Ok(None) };
-    let begun = state.generations.iter().rfind(|(_, of)| of.file == Some(live.n));
+    let Some(newest) = session.state.newest.filter(|_| live.attached) else { return Ok(None) };
+    let begun = session.state.generations.iter().rfind(|(_, of)| of.file == Some(live.n));
     if begun.is_none_or(|(by, _)| *by != newest.n)
-        || archive.store.sighting(live.path.as_os_str().as_bytes())?.is_some()
+        || session.store.sighting(live.path.as_os_str().as_bytes())?.is_some()
     {
         return Ok(None);
     }
-    let operation = archive.store.operations(session.key, newest.n.alone())?.pop();
+    let operation = session.store.operations(session.key, newest.n.alone())?.pop();
     // An operation that follows the agent to another file writes none.
     let operation = operation.filter(|operation| !operation.command.takes_in());
     let step = operation.and_then(|operation| operation.facts.live);
     let from = step.filter(|step| step.to == Some(live.n)).and_then(|step| step.from);
-    Ok(from.and_then(|from| Some((from, archive.path_of(state.file(from)?)?))))
+    Ok(from.and_then(|from| Some((from, session.archive.path_of(session.state.file(from)?)?))))
 }

@@ -31,7 +31,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{At, SyncError},
     change::{
         draft::{Change, Gathering, listing},
         goal::{reach, segment, setting},
@@ -48,7 +48,7 @@ use crate::{
         sources,
     },
     live::WritableFile,
-    model::{Command, EntryNumber, Kind, Parent, Position, State},
+    model::{Command, EntryNumber, Kind, Parent, Position},
     report::Notice,
     session::{
         Growth, Session, View,
@@ -61,74 +61,78 @@ use crate::{
 
 /// Makes a session and its agent's file agree. The caller holds the lock.
 pub(crate) fn agree(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &LiveFile,
     target: &WritableFile,
-    tip: &State,
 ) -> Result<Vec<Notice>, SyncError> {
     let meta =
         target.open().and_then(|file| file.metadata()).map_err(SyncError::at(target.path()))?;
     let sighting = sources::sighting(target.path(), &meta);
-    let last = archive.store.sighting(&sighting.path)?;
+    let last = session.store.sighting(&sighting.path)?;
     let is_untouched = last.as_ref() == Some(&sighting);
     let replaced = last.filter(|last| last.inode != sighting.inode);
     let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
-    let verdict = file::verdict(archive, session, target, tip, Whose::Agent, Some(&seen))?;
+    let verdict = file::verdict(session, target, Whose::Agent, Some(&seen))?;
     let (mut notices, is_alone) = match verdict {
         Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
         Verdict::Same | Verdict::Gone => (Vec::new(), true),
         Verdict::Unfinished => {
-            if !archive.is_preview {
-                refuse_if_loaded(archive, session, target.path())?;
-                listing::finish(archive, session.format, &session.name, target, tip.at())?;
-                finish_rotation(archive, session, target, tip)?;
+            if !session.archive.is_preview {
+                refuse_if_loaded(session.archive, session, target.path())?;
+                listing::finish(
+                    session.archive,
+                    session.format,
+                    &session.name,
+                    target,
+                    session.state.at(),
+                )?;
+                finish_rotation(session, target)?;
             }
             (vec![Notice::Finished { path: live.path.clone() }], true)
         }
-        Verdict::Grown => take_in(Change::bare(archive, session)?, live, target)?,
+        Verdict::Grown => take_in(Change::bare(session)?, live, target)?,
         Verdict::Short | Verdict::Other => {
             let there = target.read(0, None).map_err(SyncError::at(target.path()))?;
-            if put_right(archive, session, target, tip, (&there, replaced.as_ref()))? {
+            if put_right(session, target, (&there, replaced.as_ref()))? {
                 (vec![Notice::Finished { path: live.path.clone() }], true)
             } else {
-                take_in_whole(archive, session, live, target)?
+                take_in_whole(session, live, target)?
             }
         }
     };
     if !is_alone {
-        let tip = archive.store.state(session.key)?;
-        notices.extend(agree(archive, session, live, target, &tip)?);
+        notices.extend(agree(&session.again()?, live, target)?);
     } else if live.path.exists() {
-        saw(archive, session.key, target)?;
+        saw(session.archive, session.key, target)?;
     }
     Ok(notices)
 }
 
 /// Records that a file of a session was deleted; the session then has no live file if it was this one. If a rotation was
 /// interrupted on a file system without hard links, moves the successor into place instead.
-pub(crate) fn record_loss(
-    archive: &Archive,
-    session: &Session,
-    live: &LiveFile,
-    tip: &State,
-) -> Result<Notice, SyncError> {
-    if let Ok(target) = archive.writable_file(&session.name, live)
-        && file::is_only_set_aside(&target, tip)?
+pub(crate) fn record_loss(session: &At<'_>, live: &LiveFile) -> Result<Notice, SyncError> {
+    if let Ok(target) = session.archive.writable_file(&session.name, live)
+        && file::is_only_set_aside(&target, &session.state)?
     {
-        listing::finish(archive, session.format, &session.name, &target, tip.at())?;
-        finish_rotation(archive, session, &target, tip)?;
-        saw(archive, session.key, &target)?;
+        listing::finish(
+            session.archive,
+            session.format,
+            &session.name,
+            &target,
+            session.state.at(),
+        )?;
+        finish_rotation(session, &target)?;
+        saw(session.archive, session.key, &target)?;
         return Ok(Notice::Finished { path: live.path.clone() });
     }
-    let mut change = Change::bare(archive, session)?;
-    if tip.live == Some(live.n) {
+    let mut change = Change::bare(session)?;
+    if session.state.live == Some(live.n) {
         change.set_live(None);
     }
     change.set_gone(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     // If the agent had moved the file unchanged, the session would have followed it.
-    let put_away = elsewhere(archive, session.format, tip, live);
+    let put_away = elsewhere(session.archive, session.format, &session.state, live);
     Ok(match put_away.filter(|path| sources::length(path).is_ok_and(|length| length.is_none())) {
         Some(path) => Notice::Packed { path },
         None => Notice::Gone { path: live.path.clone(), to: None },
@@ -138,26 +142,25 @@ pub(crate) fn record_loss(
 /// Imports the lines that an agent appended to the live file of a session, in a shared transaction. Returns nothing if the file
 /// needs anything else. The caller holds the lock.
 pub(crate) fn gather(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     path: &Path,
     gathering: &mut dyn Gathering,
 ) -> Result<Option<Vec<Notice>>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    let live = live_file(archive, &tip).filter(|live| live.attached && live.path == path);
-    let Some(live) = live.filter(|_| tip.rotations.is_empty()) else { return Ok(None) };
-    let target = archive.writable_file(&session.name, &live)?;
+    let live = live_file(session.archive, &session.state)
+        .filter(|live| live.attached && live.path == path);
+    let Some(live) = live.filter(|_| session.state.rotations.is_empty()) else { return Ok(None) };
+    let target = session.archive.writable_file(&session.name, &live)?;
     let seen = target.look().map_err(SyncError::at(path))?.map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
         is_untouched: false,
     });
-    let is_unfinished = segment::unfinished(archive, session, &live, &tip)?.is_some();
-    let verdict = file::verdict(archive, session, &target, &tip, Whose::Agent, seen.as_ref())?;
+    let is_unfinished = segment::unfinished(session, &live)?.is_some();
+    let verdict = file::verdict(session, &target, Whose::Agent, seen.as_ref())?;
     if is_unfinished || verdict != Verdict::Grown {
         return Ok(None);
     }
-    let (notices, _) = take_in(Change::also(archive, session, gathering)?, &live, &target)?;
+    let (notices, _) = take_in(Change::also(session, gathering)?, &live, &target)?;
     Ok(Some(notices))
 }
 
@@ -176,17 +179,21 @@ fn take_in(
 
 /// Appends the lines of a command that the file lacks. Returns true if it lacked any.
 fn put_right(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     target: &WritableFile,
-    tip: &State,
     there: (&[u8], Option<&Sighting>),
 ) -> Result<bool, SyncError> {
-    let Some(rest) = lacking(archive, session, tip, there.0, there.1)? else { return Ok(false) };
-    if !archive.is_preview {
-        refuse_if_loaded(archive, session, target.path())?;
+    let Some(rest) = lacking(session, there.0, there.1)? else { return Ok(false) };
+    if !session.archive.is_preview {
+        refuse_if_loaded(session.archive, session, target.path())?;
         target.may_append().map_err(SyncError::at(target.path()))?;
-        listing::finish(archive, session.format, &session.name, target, tip.at())?;
+        listing::finish(
+            session.archive,
+            session.format,
+            &session.name,
+            target,
+            session.state.at(),
+        )?;
         let end = (there.0.len() + rest.len()) as u64;
         target.append_synced(&rest, end).map_err(SyncError::at(target.path()))?;
     }
@@ -196,69 +203,60 @@ fn put_right(
 /// Returns the bytes of the stored state that the file lacks, if the newest operation is a command that still has to write them
 /// and nothing else was written there. `replaced` is the last sighting of the file, if another file is in its place now.
 fn lacking(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
+    session: &At<'_>,
     there: &[u8],
     replaced: Option<&Sighting>,
 ) -> Result<Option<Vec<u8>>, SyncError> {
-    let Some(newest) = tip.newest.map(|newest| newest.n) else { return Ok(None) };
-    let by = archive.store.operations(session.key, newest.alone())?.pop();
+    let Some(newest) = session.state.newest.map(|newest| newest.n) else { return Ok(None) };
+    let by = session.store.operations(session.key, newest.alone())?.pop();
     if !by.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }
-    let generation = tip.generation();
+    let generation = session.state.generation();
     // A new generation is written as a whole file and exchanged. If a part of it is missing, the agent cut it.
-    if tip.generations.iter().any(|(by, begun)| *by == newest && begun.n == generation) {
+    if session.state.generations.iter().any(|(by, begun)| *by == newest && begun.n == generation) {
         return Ok(None);
     }
-    let runs = archive.store.runs(session.key, generation, 0)?;
-    let known =
-        match content::bytes(archive.store.as_ref(), session, &runs).map_err(SyncError::from) {
-            // If the lines cannot be compared, the file is not known to lack any.
-            Err(error) if error.is_damage() => return Ok(None),
-            known => known?,
-        };
+    let runs = session.store.runs(session.key, generation, 0)?;
+    let known = match content::bytes(session, &runs).map_err(SyncError::from) {
+        // If the lines cannot be compared, the file is not known to lack any.
+        Err(error) if error.is_damage() => return Ok(None),
+        known => known?,
+    };
     // A file with which the agent replaced the written one never had the command's lines.
     if replaced.is_some_and(|was| was.length == known.len() as u64) {
         return Ok(None);
     }
-    let said = content::newest(archive.store.as_ref(), session, generation)?;
+    let said = content::newest(session, generation)?;
     let has_all_before = there.len() >= known.len().saturating_sub(said.len());
     let rest = known.strip_prefix(there).filter(|rest| has_all_before && !rest.is_empty());
     Ok(rest.map(<[u8]>::to_vec))
 }
 
 /// Returns true if an agent's file only lacks what the newest operation still has to write.
-pub(crate) fn is_pending(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
-    path: &Path,
-) -> Result<bool, SyncError> {
+pub(crate) fn is_pending(session: &At<'_>, path: &Path) -> Result<bool, SyncError> {
     let io = SyncError::at(path);
     let mut file = disk::open(path, Links::Refuse).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     // A file that is not shorter than expected need not be read.
-    if meta.len() >= live_file::expected(tip) {
+    if meta.len() >= live_file::expected(&session.state) {
         return Ok(false);
     }
     let sighting = sources::sighting(path, &meta);
-    let last = archive.store.sighting(&sighting.path)?;
+    let last = session.store.sighting(&sighting.path)?;
     let replaced = last.filter(|last| last.inode != sighting.inode);
     let mut there = Vec::new();
     file.read_to_end(&mut there).map_err(io)?;
-    Ok(lacking(archive, session, tip, &there, replaced.as_ref())?.is_some())
+    Ok(lacking(session, &there, replaced.as_ref())?.is_some())
 }
 
 /// Imports a file with other content.
 fn take_in_whole(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &LiveFile,
     target: &WritableFile,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let mut change = Change::bare(archive, session)?;
+    let mut change = Change::bare(session)?;
     let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;

@@ -20,7 +20,7 @@
 use std::{cmp::Reverse, collections::BTreeSet};
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{Archive, At, SyncError, Vain},
     change::{
         draft::{Change, listing},
         goal::segment,
@@ -34,28 +34,20 @@ use crate::{
         numbers::counted,
     },
     live::WritableFile,
-    model::{Command, OperationNumber, Position, Rotation, SessionName, State},
+    model::{Command, OperationNumber, Position, Rotation, SessionName},
     report::{LiveState, Notice},
     session::{
-        Session, View,
         graph::content,
         plan::{OUTSIDE, branch_text},
     },
 };
 
-/// Reconciles the store and the live file. The caller holds the lock.
-pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
-    catch_up_from(archive, session, &archive.store.state(session.key)?)
-}
-
-/// Like [`catch_up`], with the session's state given.
-pub(crate) fn catch_up_from(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
-) -> Result<Vec<Notice>, SyncError> {
-    bring_together(archive, session, tip).map_err(|error| {
-        match live_file(archive, tip).filter(|live| live.attached && error.is_of_a_file()) {
+/// Reconciles the store and the live file. The caller holds the lock and opened the session under it.
+pub(crate) fn catch_up(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
+    bring_together(session).map_err(|error| {
+        match live_file(session.archive, &session.state)
+            .filter(|live| live.attached && error.is_of_a_file())
+        {
             Some(LiveFile { path, .. }) => {
                 let session = session.name.id.clone();
                 SyncError::Uncaught { session, path, why: Box::new(error) }
@@ -65,58 +57,54 @@ pub(crate) fn catch_up_from(
     })
 }
 
-fn bring_together(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
-) -> Result<Vec<Notice>, SyncError> {
+fn bring_together(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
     let mut notices = Vec::new();
-    let Some(live) = live_file(archive, tip) else {
-        let is_elsewhere = archive.root.is_some() && tip.live.is_some();
+    let Some(live) = live_file(session.archive, &session.state) else {
+        let is_elsewhere = session.archive.root.is_some() && session.state.live.is_some();
         notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
-        if let Some(at) = tip.position() {
-            let view = View::new(archive.store.as_ref(), session, at, Some(&tip.spans));
+        if let Some(at) = session.state.position() {
+            let view = session.view(at);
             notices.extend(view.unresumed()?.map(|why| Notice::Unresumed { why }));
         }
         return Ok(notices);
     };
-    if is_left_out(archive, session, &live) {
+    if is_left_out(session, &live) {
         return Ok(notices);
     }
     // A preview leaves unfinished work to the next change.
-    if archive.is_preview && segment::unfinished(archive, session, &live, tip)?.is_some() {
+    if session.archive.is_preview && segment::unfinished(session, &live)?.is_some() {
         return Ok(notices);
     }
-    notices.extend(segment::finish(archive, session, &live, tip)?);
+    notices.extend(segment::finish(session, &live)?);
     if live.attached && is_gone(&live.path) {
-        if let Some(to) = shelf::follow(archive, session, &live, tip)? {
+        if let Some(to) = shelf::follow(session, &live)? {
             notices.push(Notice::Gone { path: live.path, to: Some(to) });
-            notices.extend(catch_up(archive, session)?);
+            notices.extend(catch_up(&session.again()?)?);
             return Ok(notices);
         }
-        notices.push(agent_file::record_loss(archive, session, &live, tip)?);
+        notices.push(agent_file::record_loss(session, &live)?);
         return Ok(notices);
     }
     // A file that must not be written is not read either: nothing is imported from it, and no change is made without it.
-    let target = archive.writable_file(&session.name, &live)?;
+    let target = session.archive.writable_file(&session.name, &live)?;
     if live.attached {
-        notices.extend(agent_file::agree(archive, session, &live, &target, tip)?);
+        notices.extend(agent_file::agree(session, &live, &target)?);
         listing::sweep(session.format, &session.name, &target)?;
         segment::sweep(session.format, &session.name.id, &target)?;
     } else {
-        notices.extend(agree(archive, session, &live, &target, tip)?);
+        notices.extend(agree(session, &live, &target)?);
     }
     target.sweep().map_err(SyncError::at(target.path()))?;
-    for rotated in &tip.rotations {
-        notices.extend(late(archive, session, &target, rotated.0, &rotated.1, tip)?);
+    for rotated in &session.state.rotations {
+        notices.extend(late(session, &target, rotated.0, &rotated.1)?);
     }
     Ok(notices)
 }
 
 /// Returns true if the user's settings exclude an agent's file that exists.
-pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
+pub(crate) fn is_left_out(session: &At<'_>, live: &LiveFile) -> bool {
     live.attached
-        && archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
+        && session.archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
         && !is_gone(&live.path)
 }
 
@@ -125,9 +113,10 @@ pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile)
 pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice)>, SyncError> {
     let mut all = Vec::new();
     for session in archive.every()? {
-        let notices = match catch_up(archive, &session) {
+        let session = archive.at(&session)?;
+        let notices = match catch_up(&session) {
             Err(error) if error.is_damage() => {
-                let live = live_file(archive, &archive.store.state(session.key)?);
+                let live = live_file(archive, &session.state);
                 let unsought = |live: LiveFile| {
                     let why = error.to_string();
                     Notice::Unsought { path: live.path, why }
@@ -142,37 +131,32 @@ pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice
 }
 
 /// In a preview, adds what a session's live file has beyond the stored state. Returns true if the file has more.
-pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
-    Ok(!matches!(live_state(archive, session, tip)?, LiveState::Same | LiveState::LeftOut))
+pub fn follow(session: &At<'_>) -> Result<bool, SyncError> {
+    Ok(!matches!(live_state(session)?, LiveState::Same | LiveState::LeftOut))
 }
 
 /// In a preview, adds what a session's live file has beyond the stored state. Returns how the file compares with that state.
-pub fn live_state(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
-) -> Result<LiveState, SyncError> {
-    if !archive.is_preview {
+pub fn live_state(session: &At<'_>) -> Result<LiveState, SyncError> {
+    if !session.archive.is_preview {
         return Ok(LiveState::Same);
     }
-    let back = comeback::follow(archive, session, tip)?;
-    let tip = back.as_ref().unwrap_or(tip);
+    let session = &comeback::follow(session.clone())?;
     // A file that an interrupted change was to begin is judged after the next change has finished it.
-    let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
-    if live_file(archive, tip).map(unfinished).transpose()?.flatten().is_some() {
+    let unfinished = |live: LiveFile| segment::unfinished(session, &live);
+    if live_file(session.archive, &session.state).map(unfinished).transpose()?.flatten().is_some() {
         return Ok(LiveState::Pending);
     }
     let is_put_away = || {
-        let live = live_file(archive, tip);
-        live.is_some_and(|live| shelf::place(archive, session, &live, tip).is_some())
+        let live = live_file(session.archive, &session.state);
+        live.is_some_and(|live| shelf::place(session, &live).is_some())
     };
-    if !live_file::is_behind(archive, tip)? && !is_put_away() {
+    if !live_file::is_behind(session.archive, &session.state)? && !is_put_away() {
         return Ok(LiveState::Same);
     }
-    if live_file(archive, tip).is_some_and(|live| is_left_out(archive, session, &live)) {
+    if live_file(session.archive, &session.state).is_some_and(|live| is_left_out(session, &live)) {
         return Ok(LiveState::LeftOut);
     }
-    let notices = catch_up_from(archive, session, tip)?;
+    let notices = catch_up(session)?;
     let state = |notice: &Notice| match notice {
         Notice::Followed { .. } => Some(LiveState::Rewritten),
         Notice::SetAside { .. } => Some(LiveState::Replaced),
@@ -186,7 +170,8 @@ pub fn live_state(
         Notice::Finished { .. } => Some(LiveState::Pending),
         _ => None,
     };
-    let is_attached = || live_file(archive, tip).is_some_and(|live| live.attached);
+    let is_attached =
+        || live_file(session.archive, &session.state).is_some_and(|live| live.attached);
     let found = notices.iter().filter_map(state).max();
     // An agent's file with another length but nothing new lacks what a change still has to write.
     Ok(found.unwrap_or_else(|| if is_attached() { LiveState::Pending } else { LiveState::Same }))
@@ -194,58 +179,56 @@ pub fn live_state(
 
 /// Reconciles the store with its own file.
 fn agree(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &LiveFile,
     target: &WritableFile,
-    tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let io = SyncError::at(target.path());
     let seen = target.look().map_err(io)?;
-    if seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
+    if seen.is_some_and(|seen| live_file::is_ahead(&seen, &session.state)) {
         return Err(SyncError::Ahead { path: live.path.clone() });
     }
     let seen = seen.map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
-        is_untouched: seen.stamp == Some(tip.at()) && !live_file::ends_in_zero(&live.path, tip),
+        is_untouched: seen.stamp == Some(session.state.at())
+            && !live_file::ends_in_zero(&live.path, &session.state),
     });
     let path = live.path.clone();
-    Ok(match file::verdict(archive, session, target, tip, Whose::Store, seen.as_ref())? {
+    Ok(match file::verdict(session, target, Whose::Store, seen.as_ref())? {
         Verdict::Same => {
             if seen.is_some_and(|seen| !seen.is_untouched) {
-                target.stamp(tip.at()).map_err(io)?;
+                target.stamp(session.state.at()).map_err(io)?;
             }
             None
         }
         Verdict::Gone => {
-            write_fresh(archive, session, target, tip)?;
+            write_fresh(session, target)?;
             target.install().map_err(io)?;
             Some(Notice::Restored { path })
         }
         Verdict::Unfinished => {
-            finish_rotation(archive, session, target, tip)?;
+            finish_rotation(session, target)?;
             Some(Notice::Finished { path })
         }
         Verdict::Short => {
-            let end = expected(tip);
+            let end = expected(&session.state);
             let there = seen.and_then(|seen| seen.length).unwrap_or(0);
             let missing = usize::try_from(end - there).unwrap_or(usize::MAX);
-            let generation = tip.generation();
-            let store = archive.store.as_ref();
-            let known = content::last(store, session, generation, tip.growth(), missing)?;
+            let generation = session.state.generation();
+            let known = content::last(session, generation, session.state.growth(), missing)?;
             let rest = known.get(known.len().saturating_sub(missing)..).unwrap_or_default();
-            target.append(rest, end, tip.at()).map_err(io)?;
+            target.append(rest, end, session.state.at()).map_err(io)?;
             Some(Notice::Finished { path })
         }
-        Verdict::Grown => Some(take_in(archive, session, target)?),
-        Verdict::Other => Some(take_in_whole(archive, session, live, target, tip)?),
+        Verdict::Grown => Some(take_in(session, target)?),
+        Verdict::Other => Some(take_in_whole(session, live, target)?),
     })
 }
 
 /// Imports the lines that another program appended.
-fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
-    let mut change = Change::bare(archive, session)?;
+fn take_in(session: &At<'_>, live: &WritableFile) -> Result<Notice, SyncError> {
+    let mut change = Change::bare(session)?;
     let Some(position) = change.before.state.position() else {
         return Err(SyncError::Nothing(Vain::CatchUp));
     };
@@ -265,16 +248,16 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
 /// Imports a live file with other content. If it has all known entries and more between them, the session follows it. Otherwise
 /// it is set aside.
 fn take_in_whole(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &LiveFile,
     target: &WritableFile,
-    tip: &State,
 ) -> Result<Notice, SyncError> {
-    let Some(position) = tip.position() else { return Err(SyncError::Nothing(Vain::CatchUp)) };
-    let runs = archive.store.runs(session.key, position.generation, 0)?;
-    let held = View::new(archive.store.as_ref(), session, position, Some(&tip.spans)).sequence()?;
-    let mut change = Change::bare(archive, session)?;
+    let Some(position) = session.state.position() else {
+        return Err(SyncError::Nothing(Vain::CatchUp));
+    };
+    let runs = session.store.runs(session.key, position.generation, 0)?;
+    let held = session.view(position).sequence()?;
+    let mut change = Change::bare(session)?;
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
     let head = change.head(&growth)?;
@@ -291,11 +274,9 @@ fn take_in_whole(
     let branch = change.left_name(OUTSIDE);
     change.set_branch(&branch, Some(taken));
     let mut fresh = target.fresh().map_err(SyncError::at(target.path()))?;
-    content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
-        fresh.write(part)
-    })?;
+    content::write(session, &runs, &mut |part| fresh.write(part))?;
     let aside = change.exchange_live(live, fresh, taken.generation, position.generation)?;
-    let entries = change.next_entry().since(tip.next_entry());
+    let entries = change.next_entry().since(session.state.next_entry());
     let kept = Some(branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
     Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
@@ -303,12 +284,10 @@ fn take_in_whole(
 
 /// Imports the lines that were written to a file after it was set aside.
 fn late(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     live: &WritableFile,
     by: OperationNumber,
     rotation: &Rotation,
-    tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
     // A set-aside file that was moved or cannot be read does not block a change.
@@ -319,13 +298,13 @@ fn late(
     });
     let known = Known {
         whose: Whose::Aside,
-        length: rotation.length.max(length_of(tip.ends.get(&rotation.old))),
+        length: rotation.length.max(length_of(session.state.ends.get(&rotation.old))),
         rotation: Some((rotation.inode, rotation.length)),
     };
     if judge(&known, seen.as_ref(), Looked::default()) != Judgement::Is(Verdict::Grown) {
         return Ok(None);
     }
-    let mut change = Change::bare(archive, session)?;
+    let mut change = Change::bare(session)?;
     let mut growth = change.growth(rotation.old)?;
     let before = growth.entries;
     let (file, begin) = (from(&aside, growth.length())?, growth.bytes);
@@ -334,7 +313,7 @@ fn late(
     let entries = growth.entries - before;
     // The branch at the end of the old file continues with it: the one that the rotation left there, or one that somebody
     // created.
-    let rotated = archive.store.operations(session.key, by.alone())?;
+    let rotated = session.store.operations(session.key, by.alone())?;
     let moves = rotated.iter().flat_map(|rotated| &rotated.facts.moves);
     let left: BTreeSet<String> = moves.map(|step| step.branch.to_text()).collect();
     let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;

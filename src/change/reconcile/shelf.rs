@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{At, SyncError},
     change::{draft::Change, goal::reach::again},
     files::{
         deletion::{elsewhere, is_gone},
@@ -14,50 +14,41 @@ use crate::{
         sources,
         states::judged,
     },
-    model::{Command, Position, Run, State},
-    session::Session,
+    model::{Command, Position, Run},
 };
 
 /// Returns the path to which an agent moved the live file of a session, if the file there continues the stored state and may be
 /// the live file.
-pub(crate) fn place(
-    archive: &Archive,
-    session: &Session,
-    live: &LiveFile,
-    tip: &State,
-) -> Option<PathBuf> {
+pub(crate) fn place(session: &At<'_>, live: &LiveFile) -> Option<PathBuf> {
     let path = Some(live).filter(|live| live.attached && is_gone(&live.path));
-    let path = path.and_then(|live| elsewhere(archive, session.format, tip, live))?;
+    let path =
+        path.and_then(|live| elsewhere(session.archive, session.format, &session.state, live))?;
     let agent = session.format.name();
-    let is_agents = archive.writable.agents_file(&archive.disk, agent, &path).is_ok();
+    let is_agents =
+        session.archive.writable.agents_file(&session.archive.disk, agent, &path).is_ok();
     let is_plain = sources::length(&path).is_ok_and(|length| length.is_some());
     let goes_on = || {
-        let judged = judged(archive, session, tip.generation(), tip.growth(), &path);
+        let judged = judged(session, session.state.generation(), session.state.growth(), &path);
         matches!(judged, Ok(Verdict::Same | Verdict::Grown))
     };
     (is_agents && is_plain && goes_on()).then_some(path)
 }
 
 /// Makes the moved file the live file, and returns its path.
-pub(crate) fn follow(
-    archive: &Archive,
-    session: &Session,
-    live: &LiveFile,
-    tip: &State,
-) -> Result<Option<PathBuf>, SyncError> {
-    let found = place(archive, session, live, tip).zip(tip.position());
+pub(crate) fn follow(session: &At<'_>, live: &LiveFile) -> Result<Option<PathBuf>, SyncError> {
+    let found = place(session, live).zip(session.state.position());
     let Some((path, position)) = found else { return Ok(None) };
-    let mut change = Change::bare(archive, session)?;
-    let place = archive.place_of(&path);
+    let mut change = Change::bare(session)?;
+    let place = session.archive.place_of(&path);
     let n = match change.held_file(&place) {
         Some((n, _)) => n,
         None => change.file(place),
     };
-    let whole = Position { horizon: tip.growth().map_or(0, Run::end), ..position };
+    let whole = Position { horizon: session.state.growth().map_or(0, Run::end), ..position };
     let growth = again(&mut change, whole, Some(n))?;
     let moved = Position { generation: growth.generation, horizon: growth.entries, ..position };
     change.grown(growth);
-    change.set_branch(tip.current(), Some(moved));
+    change.set_branch(session.state.current(), Some(moved));
     change.set_live(Some(n));
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     Ok(Some(path))

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
     model::{Entry, EntryId, EntryNumber, GenerationNumber, LineId, Run, Span},
-    session::{Damages, Session, SessionError},
+    session::{Damages, SessionError, Stored},
     store::{SessionKey, Store, StoreError},
 };
 
@@ -13,35 +13,32 @@ const BATCH: usize = 256;
 
 /// Passes on the bytes of runs, including the tail of the last one, and returns their number.
 pub(crate) fn write(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     runs: &[Run],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, &spans(runs), tail(runs), 0, &Damages::default(), each)
+    write_from(session, &spans(runs), tail(runs), 0, &Damages::default(), each)
 }
 
 /// Passes on the bytes of spans and of a tail.
 pub(crate) fn write_spans(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     spans: &[Span],
     tail: &[u8],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, spans, tail, 0, &Damages::default(), each)
+    write_from(session, spans, tail, 0, &Damages::default(), each)
 }
 
 /// Passes on the intact bytes of runs, including the tail of the last one, and returns their number. A damaged line is skipped
 /// together with the separator before it.
 pub(crate) fn write_whole(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     runs: &[Run],
     damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, &spans(runs), tail(runs), 0, damages, each)
+    write_from(session, &spans(runs), tail(runs), 0, damages, each)
 }
 
 fn spans(runs: &[Run]) -> Vec<Span> {
@@ -54,8 +51,7 @@ fn tail(runs: &[Run]) -> &[u8] {
 
 /// Passes on the bytes of spans, starting with the entry at a place, and of a tail.
 fn write_from(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     spans: &[Span],
     tail: &[u8],
     place: u64,
@@ -76,7 +72,7 @@ fn write_from(
         let mut separators = separators.skip(usize::try_from(before).unwrap_or(usize::MAX));
         for batch in EntryNumber::batches(span.first.plus(before)..span.entries().end, BATCH) {
             let batch: Vec<EntryNumber> = EntryNumber::each(batch).collect();
-            damages.each_line(store, session.key, &batch, &mut |_, line| {
+            damages.each_line(session.store, session.key, &batch, &mut |_, line| {
                 let separator = separators.next().unwrap_or_default();
                 if let Some(line) = line {
                     put(separator);
@@ -94,8 +90,7 @@ fn write_from(
 
 /// Returns the last bytes of a generation that ends with this run: at least `least` of them, or all.
 pub(crate) fn last(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     generation: GenerationNumber,
     end: Option<&Run>,
     least: usize,
@@ -104,12 +99,12 @@ pub(crate) fn last(
     let mut count = 64;
     loop {
         let place = end.saturating_sub(count);
-        let mut runs = store.runs(session.key, generation, place)?;
+        let mut runs = session.store.runs(session.key, generation, place)?;
         // Another program may have appended to the generation since its end was read.
         runs.retain(|run| run.end() <= end);
         let mut bytes = Vec::new();
         let (spans, tail, damages) = (spans(&runs), tail(&runs), Damages::default());
-        write_from(store, session, &spans, tail, place, &damages, &mut |part| {
+        write_from(session, &spans, tail, place, &damages, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;
@@ -123,24 +118,19 @@ pub(crate) fn last(
 /// Returns the bytes that the newest operation added to a generation. They may be several runs, because the operation may also
 /// have added entries outside of any generation, such as the full text of a shortened result.
 pub(crate) fn newest(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     generation: GenerationNumber,
 ) -> Result<Vec<u8>, SessionError> {
-    let Some(newest) = store.state(session.key)?.newest else { return Ok(Vec::new()) };
-    let added = store.growths(session.key, newest.n.alone())?;
+    let Some(newest) = session.state.newest else { return Ok(Vec::new()) };
+    let added = session.store.growths(session.key, newest.n.alone())?;
     let runs = added.into_iter().map(|(_, run)| run).filter(|run| run.generation == generation);
-    bytes(store, session, &runs.collect::<Vec<_>>())
+    bytes(session, &runs.collect::<Vec<_>>())
 }
 
 /// Returns the bytes of runs.
-pub(crate) fn bytes(
-    store: &dyn Store,
-    session: &Session,
-    runs: &[Run],
-) -> Result<Vec<u8>, SessionError> {
+pub(crate) fn bytes(session: &Stored<'_>, runs: &[Run]) -> Result<Vec<u8>, SessionError> {
     let mut bytes = Vec::new();
-    write(store, session, runs, &mut |part| {
+    write(session, runs, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })?;

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{Command, EntryNumber, OperationNumber, Position},
-    session::{Session, SessionError, View},
-    store::Store,
+    session::{SessionError, Stored},
     wire::Graph,
 };
 
@@ -31,13 +30,13 @@ pub(crate) struct Replays {
 
 impl Replays {
     /// Gathers the replays of a session. Without any, this costs one query.
-    pub(crate) fn of(store: &dyn Store, session: &Session) -> Result<Self, SessionError> {
-        let found = store.origins(session.key, EntryNumber::ALL)?;
+    pub(crate) fn of(session: &Stored<'_>) -> Result<Self, SessionError> {
+        let found = session.store.origins(session.key, EntryNumber::ALL)?;
         let mut replays = Self::default();
         if found.is_empty() {
             return Ok(replays);
         }
-        let undone = store.state(session.key)?.undone();
+        let undone = session.state.undone();
         let standing: BTreeSet<OperationNumber> =
             found.iter().map(|(n, _)| *n).filter(|n| !undone.contains(n)).collect();
         for (n, origin) in found {
@@ -48,7 +47,7 @@ impl Replays {
             }
         }
         for n in standing {
-            let Some(operation) = store.operations(session.key, n.alone())?.pop() else {
+            let Some(operation) = session.store.operations(session.key, n.alone())?.pop() else {
                 continue;
             };
             if matches!(operation.command, Command::Truncate { .. }) {
@@ -116,12 +115,10 @@ impl Replays {
     /// Maps a place through the replays. A place in the current generation stays as it is.
     pub(crate) fn follow(
         &self,
-        store: &dyn Store,
-        session: &Session,
+        session: &Stored<'_>,
         place: Position,
     ) -> Result<Position, SessionError> {
-        let state = store.state(session.key)?;
-        let current = state.position().map(|at| at.generation);
+        let current = session.state.position().map(|at| at.generation);
         let mut place = place;
         for (_, from, to) in &self.moves {
             if Some(place.generation) == current
@@ -131,7 +128,7 @@ impl Replays {
             {
                 continue;
             }
-            let look = |at: &Position| View::new(store, session, *at, Some(&state.spans));
+            let look = |at: &Position| session.view(*at);
             let at = place.head.map(|head| look(from).place(head)).transpose()?.flatten();
             let head = at.map(|at| look(to).at(at)).transpose()?.flatten();
             if place.head.is_some() != head.is_some() {

@@ -95,7 +95,7 @@ impl<'a> View<'a> {
     /// Makes a view. Without the spans from the session's state, every run of the generation is read.
     pub fn new(
         store: &'a dyn Store,
-        session: &'a Session,
+        session: &Session,
         position: Position,
         spans: Option<&Spans>,
     ) -> Self {
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
     /// Makes a view of a whole generation.
     pub(crate) fn whole(
         store: &'a dyn Store,
-        session: &'a Session,
+        session: &Session,
         state: &State,
         generation: GenerationNumber,
     ) -> Self {

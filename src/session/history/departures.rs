@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     model::{EntryNumber, Place, PlaceNumber, Position, Run, State},
-    session::{Damages, Session, SessionError, View},
-    store::Store,
+    session::{Damages, SessionError, Stored},
     wire::{Departure, Format, Graph as _},
 };
 
@@ -29,20 +28,17 @@ pub(crate) struct Left {
 
 /// Returns how each file that the agent set aside was left, in order.
 pub(crate) fn departures(
-    store: &dyn Store,
-    session: &Session,
-    state: &State,
+    session: &Stored<'_>,
     damages: &Damages,
 ) -> Result<Vec<Left>, SessionError> {
-    let look =
-        |at: &Position| View::new(store, session, *at, Some(&state.spans)).gathering(damages);
+    let look = |at: &Position| session.view(*at).gathering(damages);
     let mut found = Vec::new();
-    for pair in set_aside(state, session.format).windows(2) {
+    for pair in set_aside(&session.state, session.format).windows(2) {
         let [at, next] = pair else { continue };
         let (old, next) = (look(at), look(next));
         let Some(by) = session.format.departure(&old, &next)? else { continue };
         // A move by a command is already visible in its branches.
-        if by != Departure::Compaction && is_by_command(state, at) {
+        if by != Departure::Compaction && is_by_command(&session.state, at) {
             continue;
         }
         let Some(head) = session.format.head(&old)? else { continue };

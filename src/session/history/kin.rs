@@ -20,8 +20,7 @@ use crate::{
         EntryId, EntryNumber, GenerationNumber, IdPrefix, Kind, PlaceNumber, SessionName, Tie,
         TieKind, Timestamp,
     },
-    session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
-    store::Store,
+    session::{Damages, Elsewhere, Gap, Session, SessionError, Stored, View, ids::entry_id},
     wire::Graph,
 };
 
@@ -80,11 +79,11 @@ pub struct Kin {
 }
 
 /// Returns the session from which a session was made.
-pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionError> {
-    let ties = store.ties(session.key)?;
+pub fn kin(session: &Stored<'_>) -> Result<Option<Kin>, SessionError> {
+    let ties = session.store.ties(session.key)?;
     let said = |kind| -> Result<Option<String>, SessionError> {
         for tie in ties.iter().flat_map(|(_, ties)| ties).filter(|tie| tie.kind == kind) {
-            if kind != TieKind::Fork || !is_own(store, session, &tie.other)? {
+            if kind != TieKind::Fork || !is_own(session, &tie.other)? {
                 return Ok(Some(tie.other.clone()));
             }
         }
@@ -97,9 +96,10 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
     ] {
         let Some(other) = said(kind)? else { continue };
         let name = SessionName { format: session.name.format.clone(), id: other };
-        let held = Session::find(store, &name)?;
-        let here = Side::of(store, session)?;
-        let there = held.as_ref().map(|held| Side::of(store, held)).transpose()?;
+        let held = Session::find(session.store, &name)?;
+        let held = held.map(|held| Stored::of(session.store, &held)).transpose()?;
+        let here = Side::of(session)?;
+        let there = held.as_ref().map(Side::of).transpose()?;
         // A sub-agent's records also name its session, so check that both have the entries.
         let copied = if bond == Bond::Fork { here.copied(&name.id)? } else { None };
         let base = if bond == Bond::Fork { here.view.elsewhere()? } else { None };
@@ -122,18 +122,17 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
             session: name.id,
             is_held: held.is_some(),
             continues: base.is_some(),
-            here: entry_id(store, session, here)?,
-            there: held.map(|held| entry_id(store, &held, there)).transpose()?.flatten(),
+            here: entry_id(session.store, session, here)?,
+            there: held.map(|held| entry_id(session.store, &held, there)).transpose()?.flatten(),
         }));
     }
-    alike(store, session, &beginnings(&ties))
+    alike(session, &beginnings(&ties))
 }
 
 /// Returns true if the declared original of a session is one of its own files, from which its newest file continues.
-fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, SessionError> {
-    let tip = store.state(session.key)?;
-    let Some(position) = tip.position() else { return Ok(false) };
-    let view = View::new(store, session, position, Some(&tip.spans));
+fn is_own(session: &Stored<'_>, other: &str) -> Result<bool, SessionError> {
+    let Some(position) = session.state.position() else { return Ok(false) };
+    let view = session.view(position);
     let view = view.gathering(&Damages::gathered());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
     Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
@@ -146,22 +145,18 @@ fn beginnings(ties: &[(GenerationNumber, Vec<Tie>)]) -> BTreeSet<&Tie> {
 }
 
 /// Finds the original among the sessions that begin alike.
-fn alike(
-    store: &dyn Store,
-    session: &Session,
-    beginnings: &BTreeSet<&Tie>,
-) -> Result<Option<Kin>, SessionError> {
+fn alike(session: &Stored<'_>, beginnings: &BTreeSet<&Tie>) -> Result<Option<Kin>, SessionError> {
     let mut best: Option<(Merit, Kin)> = None;
     let mut here = None;
     for tie in beginnings {
-        let alike = store.tied(&session.name.format, tie, Some(session.key))?;
+        let alike = session.store.tied(&session.name.format, tie, Some(session.key))?;
         for (key, name) in alike.into_iter().take(ALIKE) {
-            let other = Session::from_store(key, name)?;
+            let other = Stored::of(session.store, &Session::from_store(key, name)?)?;
             if here.is_none() {
-                here = Some(Side::of(store, session)?);
+                here = Some(Side::of(session)?);
             }
             let Some(here) = &here else { continue };
-            let there = Side::of(store, &other)?;
+            let there = Side::of(&other)?;
             let (shared, theirs) = (here.shared(&there)?, there.shared(here)?);
             let (mine, original) = (here.rank(shared)?, there.rank(theirs)?);
             let at = here.last_counted(here.first..shared)?;
@@ -173,8 +168,8 @@ fn alike(
                     bond: Bond::Fork,
                     is_held: true,
                     continues: false,
-                    here: entry_id(store, session, Some(at))?,
-                    there: entry_id(store, &other, Some(met))?,
+                    here: entry_id(session.store, session, Some(at))?,
+                    there: entry_id(session.store, &other, Some(met))?,
                     session: other.name.id.clone(),
                 };
                 best = Some((merit, kin));
@@ -201,11 +196,10 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(store: &'a dyn Store, session: &'a Session) -> Result<Self, SessionError> {
-        let tip = store.state(session.key)?;
+    fn of(session: &'a Stored<'a>) -> Result<Self, SessionError> {
         // Copied entries are in the first of the files that lead to the newest one.
         // A damaged record matches nothing; the rest can still be compared.
-        let view = View::whole(store, session, &tip, tip.generation());
+        let view = session.whole(session.state.generation());
         let view = view.gathering(&Damages::gathered()).into_first()?;
         let mut side = Self { session, view, is_named: true, first: PlaceNumber::FIRST };
         let named = if session.format.traits().has_names { side.first_counted()? } else { None };

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     json::Raw,
     model::{EntryNumber, Kind, NameTag, PlaceNumber, Position, Run},
-    session::{Damages, Session, SessionError, View},
-    store::Store,
+    session::{Damages, SessionError, Stored, View},
     wire::Graph,
 };
 
@@ -30,21 +29,19 @@ pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError
 
 /// Returns the oddities of the newest state of each file of a session: each kind with its entries.
 pub(crate) fn oddities(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
 ) -> Result<BTreeMap<&'static str, Vec<EntryNumber>>, SessionError> {
     let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
-    let state = store.state(session.key)?;
-    let view = View::new(store, session, Position::default(), Some(&state.spans));
+    let view = session.view(Position::default());
     // An unreadable line is reported as damage, not as an oddity.
     let damages = Damages::gathered();
     let mut view = view.gathering(&damages);
     let (mut newest, mut walked) = (BTreeMap::new(), Vec::new());
-    for (_, held) in &state.generations {
+    for (_, held) in &session.state.generations {
         newest.insert(held.file, held.n);
     }
     for generation in newest.into_values() {
-        let horizon = state.ends.get(&generation).map_or(0, Run::end);
+        let horizon = session.state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.as_derived(entry)?.kind == Kind::Opaque {
@@ -69,7 +66,7 @@ pub(crate) fn oddities(
             walked.push(Position { generation, head: Some(head), horizon });
         }
     }
-    for &position in state.branches.values() {
+    for &position in session.state.branches.values() {
         if walked.contains(&position) {
             continue;
         }

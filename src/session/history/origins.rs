@@ -6,19 +6,17 @@
 
 use crate::{
     model::{EntryNumber, OperationNumber},
-    session::{Session, SessionError},
-    store::Store,
+    session::{SessionError, Stored},
 };
 
 /// Returns the entries that an entry replaces, nearest first, each with the operation that replaced it.
 pub(crate) fn chain(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     entry: EntryNumber,
 ) -> Result<Vec<(OperationNumber, EntryNumber)>, SessionError> {
     let mut chain = Vec::new();
     let mut at = entry;
-    while let Some((operation, found)) = store.origins(session.key, at.alone())?.pop() {
+    while let Some((operation, found)) = session.store.origins(session.key, at.alone())?.pop() {
         // A damaged store may have a circle of origins; the loop must still end.
         if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
             break;
@@ -30,10 +28,6 @@ pub(crate) fn chain(
 }
 
 /// Returns the first origin of an entry, or the entry itself.
-pub(crate) fn first(
-    store: &dyn Store,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<EntryNumber, SessionError> {
-    Ok(chain(store, session, entry)?.last().map_or(entry, |(_, origin)| *origin))
+pub(crate) fn first(session: &Stored<'_>, entry: EntryNumber) -> Result<EntryNumber, SessionError> {
+    Ok(chain(session, entry)?.last().map_or(entry, |(_, origin)| *origin))
 }

@@ -6,8 +6,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     model::{EntryId, EntryNumber, PlaceNumber},
-    session::{Session, SessionError, View, ids::id_of},
-    store::Store,
+    session::{SessionError, Stored, View, ids::id_of},
     wire::Graph,
 };
 
@@ -34,8 +33,7 @@ struct Met {
 
 /// Returns the sub-agents that these entries of a path called, in file order.
 pub(crate) fn sub_agents(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     path: &[(EntryNumber, EntryId)],
 ) -> Result<Vec<SubAgent>, SessionError> {
@@ -67,7 +65,7 @@ pub(crate) fn sub_agents(
             met.push(Met { caller, first: entry, last: entry, entries: 1 });
         }
     }
-    let id = |entry| id_of(store, session, entry);
+    let id = |entry| id_of(session.store, session, entry);
     let mut found = Vec::with_capacity(met.len());
     let ids: BTreeMap<EntryNumber, EntryId> =
         if met.is_empty() { BTreeMap::new() } else { path.iter().copied().collect() };

@@ -9,10 +9,9 @@ use crate::{
         OperationNumber, PlaceNumber, Position, Run, Timestamp,
     },
     session::{
-        Damaged, Damages, Session, SessionError, View, derive::words, entry_ids,
+        Damaged, Damages, Session, SessionError, Stored, View, derive::words, entry_ids,
         graph::replay::Replays,
     },
-    store::Store,
     wire::{Failure, Graph},
 };
 
@@ -98,25 +97,21 @@ const NEAREST: usize = 3;
 
 /// Returns the checkpoints with these numbers that are neither undone nor lost, each with the operation that set it, in order.
 fn standing(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     range: Range<CheckpointNumber>,
 ) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
-    let mut given = store.checkpoints(session.key, range)?;
-    let undone = store.state(session.key)?.undone();
+    let mut given = session.store.checkpoints(session.key, range)?;
+    let undone = session.state.undone();
     given.retain(|(operation, _)| !undone.contains(operation));
     Ok(given)
 }
 
 /// Returns the newest checkpoint that is not undone.
-pub(crate) fn newest(
-    store: &dyn Store,
-    session: &Session,
-) -> Result<Option<Checkpoint>, SessionError> {
-    let mut end = store.state(session.key)?.next_checkpoint();
+pub(crate) fn newest(session: &Stored<'_>) -> Result<Option<Checkpoint>, SessionError> {
+    let mut end = session.state.next_checkpoint();
     while end > CheckpointNumber::FIRST {
         let start = end.minus(BATCH);
-        if let Some((_, newest)) = standing(store, session, start..end)?.pop() {
+        if let Some((_, newest)) = standing(session, start..end)?.pop() {
             return Ok(Some(newest));
         }
         end = start;
@@ -129,29 +124,27 @@ pub(crate) fn newest(
 /// A checkpoint is numbered once its entry exists, so numbers and entries increase together: the search ends at a turn before
 /// `entry`.
 pub(crate) fn since(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     entry: EntryNumber,
 ) -> Result<Vec<Checkpoint>, SessionError> {
     let mut found = Vec::new();
-    each_since(store, session, entry, &mut |checkpoint| found.push(checkpoint))?;
+    each_since(session, entry, &mut |checkpoint| found.push(checkpoint))?;
     found.sort_by_key(|checkpoint| checkpoint.n);
     Ok(found)
 }
 
 /// Like [`since`], in no particular order.
 fn each_since(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     entry: EntryNumber,
     each: &mut dyn FnMut(Checkpoint),
 ) -> Result<(), SessionError> {
     // An agent's own record may be far before the entries that belong to it.
     let entry = if session.format.traits().has_checkpoints { EntryNumber::FIRST } else { entry };
-    let mut end = store.state(session.key)?.next_checkpoint();
+    let mut end = session.state.next_checkpoint();
     while end > CheckpointNumber::FIRST {
         let start = end.minus(BATCH);
-        let batch = standing(store, session, start..end)?;
+        let batch = standing(session, start..end)?;
         let passed = batch.iter().any(|(_, c)| c.before.is_some_and(|turn| turn < entry));
         for (_, checkpoint) in batch {
             each(checkpoint);
@@ -162,23 +155,19 @@ fn each_since(
 }
 
 /// Returns the checkpoints that are not undone, in order.
-pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, SessionError> {
-    newest_checkpoints(store, session, usize::MAX)
+pub fn checkpoints(session: &Stored<'_>) -> Result<Vec<Shown>, SessionError> {
+    newest_checkpoints(session, usize::MAX)
 }
 
 /// Returns the number of checkpoints that are not undone.
-pub(crate) fn count(store: &dyn Store, session: &Session) -> Result<u64, SessionError> {
-    Ok(standing(store, session, CheckpointNumber::ALL)?.len() as u64)
+pub(crate) fn count(session: &Stored<'_>) -> Result<u64, SessionError> {
+    Ok(standing(session, CheckpointNumber::ALL)?.len() as u64)
 }
 
 /// Returns the newest checkpoints that are not undone, at most `wanted`, in order.
-pub fn newest_checkpoints(
-    store: &dyn Store,
-    session: &Session,
-    wanted: usize,
-) -> Result<Vec<Shown>, SessionError> {
+pub fn newest_checkpoints(session: &Stored<'_>, wanted: usize) -> Result<Vec<Shown>, SessionError> {
     let mut newest = Vec::new();
-    each_checkpoint(store, session, wanted, |shown| {
+    each_checkpoint(session, wanted, |shown| {
         newest.push(shown);
         Ok::<_, SessionError>(())
     })?;
@@ -187,13 +176,12 @@ pub fn newest_checkpoints(
 
 /// Passes on the newest checkpoints that are not undone, at most `wanted`, in order, reading a batch at a time.
 pub fn each_checkpoint<E: From<SessionError>>(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     wanted: usize,
     mut each: impl FnMut(Shown) -> Result<(), E>,
 ) -> Result<(), E> {
-    let read = |range| standing(store, session, range);
-    let end = store.state(session.key).map_err(SessionError::from)?.next_checkpoint();
+    let read = |range| standing(session, range);
+    let end = session.state.next_checkpoint();
     let mut start = CheckpointNumber::FIRST;
     if wanted < usize::MAX {
         let mut left = wanted;
@@ -209,7 +197,7 @@ pub fn each_checkpoint<E: From<SessionError>>(
     }
     while start < end {
         let next = start.plus(BATCH).min(end);
-        for shown in shown(store, session, read(start..next)?)? {
+        for shown in shown(session, read(start..next)?)? {
             each(shown)?;
         }
         start = next;
@@ -219,17 +207,16 @@ pub fn each_checkpoint<E: From<SessionError>>(
 
 /// Returns where the current branch ends. If several checkpoints are there, the one that the newest operation reverted to is
 /// preferred, then the first.
-pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>, SessionError> {
-    let tip = store.state(session.key)?;
-    let Some(position) = tip.position() else { return Ok(None) };
-    let next = tip.next_operation();
-    let newest = store.operations(session.key, next.minus(1)..next)?.pop();
+pub fn standing_at(session: &Stored<'_>) -> Result<Option<Spot>, SessionError> {
+    let Some(position) = session.state.position() else { return Ok(None) };
+    let next = session.state.next_operation();
+    let newest = session.store.operations(session.key, next.minus(1)..next)?.pop();
     let named = newest.and_then(|operation| match operation.command {
         Command::Revert { checkpoint, .. } => checkpoint,
         _ => None,
     });
-    let view = View::new(store, session, position, Some(&tip.spans));
-    let replays = Replays::of(store, session)?;
+    let view = session.view(position);
+    let replays = Replays::of(session)?;
     // The window grows until it contains a turn, so a long session costs no more than its last turn.
     let (mut wanted, mut known) = (LOOKED, None);
     loop {
@@ -238,7 +225,7 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
             return Ok(None);
         }
         let first = path.iter().min().map(|first| replays.reach(*first));
-        let given = since(store, session, first.unwrap_or(EntryNumber::FIRST))?;
+        let given = since(session, first.unwrap_or(EntryNumber::FIRST))?;
         let at = |entry: Option<EntryNumber>| {
             let entry = entry.map(|entry| replays.first(entry));
             let mut here = given.iter().filter(|given| given.place.head == entry);
@@ -297,37 +284,33 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
 
 /// Returns where a checkpoint is.
 pub(crate) fn spot_of(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     n: CheckpointNumber,
 ) -> Result<Option<Spot>, SessionError> {
-    Ok(standing(store, session, n.alone())?.pop().map(|(_, found)| Spot::of(&found)))
+    Ok(standing(session, n.alone())?.pop().map(|(_, found)| Spot::of(&found)))
 }
 
 /// Returns the turn directly after a checkpoint.
 pub(crate) fn turn_of(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     n: CheckpointNumber,
 ) -> Result<Option<EntryNumber>, SessionError> {
-    let found = standing(store, session, n.alone())?;
-    let turns = turns(store, session, found.iter().map(|(_, checkpoint)| checkpoint))?;
+    let found = standing(session, n.alone())?;
+    let turns = turns(session, found.iter().map(|(_, checkpoint)| checkpoint))?;
     Ok(turns.into_iter().flatten().next())
 }
 
 /// Returns the number of the turn after another one on the current path, or why there is none.
 pub(crate) fn next_turn(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     n: CheckpointNumber,
 ) -> Result<Result<CheckpointNumber, &'static str>, SessionError> {
-    let Some(turn) = turn_of(store, session, n)? else {
+    let Some(turn) = turn_of(session, n)? else {
         return Ok(Err("it is not a turn"));
     };
-    let tip = store.state(session.key)?;
-    let position = tip.position().unwrap_or_default();
-    let view = View::new(store, session, position, Some(&tip.spans));
-    let places = Places::since(store, session, turn)?;
+    let position = session.state.position().unwrap_or_default();
+    let view = session.view(position);
+    let places = Places::since(session, turn)?;
     let mut limit = LOOKED;
     loop {
         let path = view.path(limit)?.entries;
@@ -350,17 +333,16 @@ pub(crate) fn next_turn(
 
 /// Adds their entries and turns to checkpoints.
 fn shown(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     given: Vec<(OperationNumber, Checkpoint)>,
 ) -> Result<Vec<Shown>, SessionError> {
-    let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
+    let turns = turns(session, given.iter().map(|(_, checkpoint)| checkpoint))?;
     let wanted: Vec<EntryNumber> = turns.iter().flatten().copied().collect();
     let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
-    let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
+    let ids = entry_ids(session.store, session, &heads.chain(wanted.iter().copied()).collect())?;
     let (mut words, mut times) = (BTreeMap::new(), BTreeMap::new());
     let damages = Damages::gathered();
-    damages.lines(store, session.key, &wanted, &mut |n, line| {
+    damages.lines(session.store, session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         let first = messages.first();
@@ -376,7 +358,7 @@ fn shown(
         checkpoint.before.is_none() && checkpoint.own.is_none()
     };
     for (operation, _) in given.iter().filter(is_put) {
-        let put = store.operations(session.key, operation.alone())?.pop();
+        let put = session.store.operations(session.key, operation.alone())?.pop();
         operations.extend(put.map(|put| (*operation, put.at)));
     }
     let show =
@@ -395,14 +377,12 @@ fn shown(
 
 /// Returns the turns after checkpoints; for an agent's own record, the next turn in its file.
 pub(crate) fn turns<'c>(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     checkpoints: impl Iterator<Item = &'c Checkpoint>,
 ) -> Result<Vec<Option<EntryNumber>>, SessionError> {
     let mut turns = Vec::new();
-    let state = store.state(session.key)?;
     let start = Position::default();
-    let mut view = View::new(store, session, start, Some(&state.spans));
+    let mut view = session.view(start);
     let mut generation = start.generation;
     for checkpoint in checkpoints {
         if checkpoint.own.is_none() {
@@ -411,7 +391,7 @@ pub(crate) fn turns<'c>(
         }
         if generation != checkpoint.place.generation {
             generation = checkpoint.place.generation;
-            let horizon = state.ends.get(&generation).map_or(0, Run::end);
+            let horizon = session.state.ends.get(&generation).map_or(0, Run::end);
             view = view.moved(Position { generation, head: None, horizon });
         }
         let mut place = PlaceNumber::new(checkpoint.place.horizon);
@@ -477,14 +457,10 @@ pub(crate) struct Places {
 
 impl Places {
     /// Gathers the checkpoints before or after entries from this one on.
-    pub(crate) fn since(
-        store: &dyn Store,
-        session: &Session,
-        entry: EntryNumber,
-    ) -> Result<Self, SessionError> {
-        let replays = Replays::of(store, session)?;
+    pub(crate) fn since(session: &Stored<'_>, entry: EntryNumber) -> Result<Self, SessionError> {
+        let replays = Replays::of(session)?;
         let entry = replays.reach(entry);
-        Self::of(session, replays, |each| each_since(store, session, entry, each))
+        Self::of(session, replays, |each| each_since(session, entry, each))
     }
 
     /// Gathers the checkpoints that `checkpoints` passes on.
@@ -551,7 +527,7 @@ impl Places {
 /// Returns the end of the turn that is `back` turns before the head's, or the start of the session before the first turn.
 pub(crate) fn turns_before(
     view: &View<'_>,
-    session: &Session,
+    session: &Stored<'_>,
     back: usize,
 ) -> Result<Option<Position>, SessionError> {
     let Some(head) = view.position().head else { return Ok(None) };
@@ -560,7 +536,7 @@ pub(crate) fn turns_before(
         let path = view.path(limit)?.entries;
         let is_whole = path.len() < limit;
         let first = path.iter().min().copied().unwrap_or_default();
-        let turns = Places::since(view.store(), session, first)?;
+        let turns = Places::since(session, first)?;
         // An agent's own records may follow the head.
         let end = path.iter().rposition(|entry| *entry == head).map_or(path.len(), |at| at + 1);
         let mut left = back;
@@ -586,21 +562,18 @@ pub(crate) fn turns_before(
 }
 
 /// Returns the checkpoint with an agent's own number: the first one on the current path, as the agent counts.
-fn own(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Option<Checkpoint>, SessionError> {
-    let mut found = standing(store, session, CheckpointNumber::ALL)?;
+fn own(session: &Stored<'_>, wanted: &str) -> Result<Option<Checkpoint>, SessionError> {
+    let mut found = standing(session, CheckpointNumber::ALL)?;
     found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
-    let tip = store.state(session.key)?;
-    let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
-    let view = View::new(store, session, position, Some(&tip.spans));
+    let Some(position) = session.state.position().filter(|_| !found.is_empty()) else {
+        return Ok(None);
+    };
+    let view = session.view(position);
     let mut on_path = BTreeMap::new();
     for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
         on_path.entry(entry).or_insert(place);
     }
-    let replays = Replays::of(store, session)?;
+    let replays = Replays::of(session)?;
     let on_path: BTreeMap<EntryNumber, usize> =
         on_path.into_iter().map(|(entry, place)| (replays.first(entry), place)).collect();
     let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
@@ -610,23 +583,19 @@ fn own(
 }
 
 /// Returns the checkpoint for a number as typed, or an error with the nearest ones.
-pub(crate) fn find(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Checkpoint, SessionError> {
+pub(crate) fn find(session: &Stored<'_>, wanted: &str) -> Result<Checkpoint, SessionError> {
     if let Ok(n) = wanted.parse::<CheckpointNumber>()
-        && let Some((_, found)) = standing(store, session, n.alone())?.pop()
+        && let Some((_, found)) = standing(session, n.alone())?.pop()
     {
-        return followed(store, session, found);
+        return followed(session, found);
     }
     if let Some(number) = own_number(session, wanted)
-        && let Some(found) = own(store, session, number)?
+        && let Some(found) = own(session, number)?
     {
-        return followed(store, session, found);
+        return followed(session, found);
     }
     let aim = wanted.parse::<i128>().unwrap_or(i128::MAX);
-    let mut nearest = standing(store, session, CheckpointNumber::ALL)?;
+    let mut nearest = standing(session, CheckpointNumber::ALL)?;
     nearest.sort_by_key(|(_, checkpoint)| i128::from(checkpoint.n.get()).abs_diff(aim));
     nearest.truncate(NEAREST);
     nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
@@ -638,17 +607,13 @@ pub(crate) fn find(
     };
     Err(SessionError::NoCheckpoint {
         wanted: wanted.to_owned(),
-        nearest: shown(store, session, nearest)?.into_iter().map(describe).collect(),
+        nearest: shown(session, nearest)?.into_iter().map(describe).collect(),
     })
 }
 
 /// Maps a checkpoint to its current place, if its generation was rewritten.
-fn followed(
-    store: &dyn Store,
-    session: &Session,
-    mut found: Checkpoint,
-) -> Result<Checkpoint, SessionError> {
-    found.place = Replays::of(store, session)?.follow(store, session, found.place)?;
+fn followed(session: &Stored<'_>, mut found: Checkpoint) -> Result<Checkpoint, SessionError> {
+    found.place = Replays::of(session)?.follow(session, found.place)?;
     Ok(found)
 }
 

@@ -9,11 +9,11 @@ use crate::{
         Timestamp,
     },
     session::{
-        Damaged, Damages, Session, SessionError, Target, View,
+        Damaged, Damages, SessionError, Stored, Target, View,
         history::sub_agent::{self, SubAgent},
         read::checkpoints::{self, Places},
     },
-    store::{Store, whole_lines},
+    store::whole_lines,
     wire::{Earlier, Graph, Path, Repair},
 };
 
@@ -83,8 +83,7 @@ pub struct Log {
 
 /// A conversation that may be long: its entries are known and are read on demand.
 pub struct Conversation<'a> {
-    store: &'a dyn Store,
-    session: &'a Session,
+    session: &'a Stored<'a>,
     view: View<'a>,
     places: Option<Places>,
     entries: Vec<EntryNumber>,
@@ -105,43 +104,40 @@ impl Conversation<'_> {
 
     /// Reads some of the entries.
     pub fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, SessionError> {
-        lines_between(self.store, self.session, &self.view, self.places.as_ref(), entries)
+        lines_between(self.session, &self.view, self.places.as_ref(), entries)
     }
 
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
-        self.view.damages().met(self.store, self.session)
+        self.view.damages().met(self.session.store, self.session)
     }
 
     fn log(self) -> Result<Log, SessionError> {
         let lines = self.read(&self.entries)?;
         let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
-        let sub_agents = sub_agent::sub_agents(self.store, self.session, &self.view, &path)?;
+        let sub_agents = sub_agent::sub_agents(self.session, &self.view, &path)?;
         Ok(Log { lines, sub_agents, damaged: self.damaged()?, repairs: self.repairs })
     }
 }
 
 /// Returns the last `limit` entries of the conversation up to a target, by default the current head.
 pub fn log(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     target: Option<&Target>,
     limit: usize,
 ) -> Result<Log, SessionError> {
-    conversation(store, session, target, limit)?
-        .map_or_else(|| Ok(Log::default()), Conversation::log)
+    conversation(session, target, limit)?.map_or_else(|| Ok(Log::default()), Conversation::log)
 }
 
 /// Like [`log`], without reading the entries yet. Returns nothing if there is no branch.
 pub fn conversation<'a>(
-    store: &'a dyn Store,
-    session: &'a Session,
+    session: &'a Stored<'a>,
     target: Option<&Target>,
     limit: usize,
 ) -> Result<Option<Conversation<'a>>, SessionError> {
-    let Some(view) = view(store, session, target)? else { return Ok(None) };
+    let Some(view) = view(session, target) else { return Ok(None) };
     let path = last(&view, limit)?;
-    Ok(Some(spoken(store, session, view, path.entries, path.repairs)?))
+    Ok(Some(spoken(session, view, path.entries, path.repairs)?))
 }
 
 /// Returns the last `limit` entries of the conversation on a view's path.
@@ -175,12 +171,11 @@ pub(crate) fn conversation_among(
 
 /// Returns the entries of [`log`], and the records outside of the conversation between them.
 pub fn log_all(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     target: Option<&Target>,
     limit: usize,
 ) -> Result<Log, SessionError> {
-    let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
+    let Some(view) = view(session, target) else { return Ok(Log::default()) };
     let path = view.path(limit)?;
     let on_path: EntrySet = path.entries.iter().copied().collect();
     // A record outside of the conversation goes after the entry of the path that precedes it in the file.
@@ -200,19 +195,18 @@ pub fn log_all(
         entries.extend(asides.remove(&Some(entry)).unwrap_or_default());
     }
     entries.drain(..entries.len().saturating_sub(limit));
-    spoken(store, session, view, entries, path.repairs)?.log()
+    spoken(session, view, entries, path.repairs)?.log()
 }
 
 /// Returns the last `limit` of some entries on the path to a target. With `all`, also records outside of the conversation.
 pub fn log_of(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     target: &Target,
     entries: &[EntryNumber],
     all: bool,
     limit: usize,
 ) -> Result<Log, SessionError> {
-    let Some(view) = view(store, session, Some(target))? else { return Ok(Log::default()) };
+    let Some(view) = view(session, Some(target)) else { return Ok(Log::default()) };
     let mut said = Vec::with_capacity(entries.len());
     for &entry in entries {
         if all || view.record(entry)?.kind.is_conversation() {
@@ -220,75 +214,64 @@ pub fn log_of(
         }
     }
     said.drain(..said.len().saturating_sub(limit));
-    spoken(store, session, view, said, Vec::new())?.log()
+    spoken(session, view, said, Vec::new())?.log()
 }
 
 /// Returns the conversation with these entries.
 fn spoken<'a>(
-    store: &'a dyn Store,
-    session: &'a Session,
+    session: &'a Stored<'a>,
     view: View<'a>,
     entries: Vec<EntryNumber>,
     repairs: Vec<Repair>,
 ) -> Result<Conversation<'a>, SessionError> {
-    let places = places(store, session, &entries)?;
-    Ok(Conversation { store, session, view, places, entries, repairs })
+    let places = places(session, &entries)?;
+    Ok(Conversation { session, view, places, entries, repairs })
 }
 
 /// Returns the checkpoints next to entries.
-fn places(
-    store: &dyn Store,
-    session: &Session,
-    entries: &[EntryNumber],
-) -> Result<Option<Places>, SessionError> {
+fn places(session: &Stored<'_>, entries: &[EntryNumber]) -> Result<Option<Places>, SessionError> {
     let first = entries.iter().min();
-    first.map(|first| Places::since(store, session, *first)).transpose()
+    first.map(|first| Places::since(session, *first)).transpose()
 }
 
 /// Returns a view from a target, by default the current head. Damaged lines are gathered.
-pub(crate) fn view<'a>(
-    store: &'a dyn Store,
-    session: &'a Session,
-    target: Option<&Target>,
-) -> Result<Option<View<'a>>, SessionError> {
-    let tip = store.state(session.key)?;
-    let position = target.map(|target| target.position).or(tip.position());
-    let view = |at| View::new(store, session, at, Some(&tip.spans));
-    Ok(position.map(|at| view(at).gathering(&Damages::gathered())))
+pub(crate) fn view<'a>(session: &'a Stored<'a>, target: Option<&Target>) -> Option<View<'a>> {
+    let position = target.map(|target| target.position).or(session.state.position());
+    position.map(|at| session.view(at).gathering(&Damages::gathered()))
 }
 
 /// Reads entries, in this order. A damaged one has no messages if the view gathers damage.
 pub(crate) fn lines(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     entries: &[EntryNumber],
 ) -> Result<Vec<Line>, SessionError> {
-    lines_between(store, session, view, places(store, session, entries)?.as_ref(), entries)
+    lines_between(session, view, places(session, entries)?.as_ref(), entries)
 }
 
 /// Like [`lines`], with the checkpoints next to the entries.
 fn lines_between(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     places: Option<&Places>,
     entries: &[EntryNumber],
 ) -> Result<Vec<Line>, SessionError> {
     let mut ids: BTreeMap<EntryNumber, EntryId> = BTreeMap::new();
     for range in EntryNumber::ranges(entries.iter().copied(), 1) {
-        ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
+        ids.extend(
+            session.store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)),
+        );
     }
     let wanted: EntrySet = entries.iter().copied().collect();
     let mut cuts: BTreeMap<EntryNumber, Vec<CutOff>> = BTreeMap::new();
     if let (Some(first), Some(last)) = (entries.iter().min(), entries.iter().max()) {
-        for (_, origin) in store.origins(session.key, *first..last.next())? {
+        for (_, origin) in session.store.origins(session.key, *first..last.next())? {
             let cut = origin.cut.filter(|_| wanted.contains(origin.entry));
             cuts.extend(cut.map(|cut| (origin.entry, cut.texts)));
         }
     }
     let mut lines = Vec::with_capacity(entries.len());
-    view.damages().each_line(store, session.key, entries, &mut |n, line| {
+    view.damages().each_line(session.store, session.key, entries, &mut |n, line| {
         let record = line.as_deref().and_then(Raw::object);
         let envelope = record.map(|record| session.format.envelope(record));
         lines.push(Line {
@@ -324,11 +307,10 @@ fn lines_between(
 
 /// Returns the entry that a target shows; for a checkpoint before a turn, the turn.
 pub fn entry_of(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     target: &Target,
 ) -> Result<Option<EntryNumber>, SessionError> {
-    let turns = checkpoints::turns(store, session, target.checkpoint.iter())?;
+    let turns = checkpoints::turns(session, target.checkpoint.iter())?;
     let turn = turns.into_iter().next().flatten();
     // A target that was moved from the checkpoint's place means its own entry.
     let turn = turn.filter(|_| {
@@ -338,13 +320,9 @@ pub fn entry_of(
 }
 
 /// Returns the messages of an entry.
-pub fn messages(
-    store: &dyn Store,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<Vec<Message>, SessionError> {
+pub fn messages(session: &Stored<'_>, entry: EntryNumber) -> Result<Vec<Message>, SessionError> {
     let mut messages = Vec::new();
-    whole_lines(store, session.key, &[entry], &mut |_, line| {
+    whole_lines(session.store, session.key, &[entry], &mut |_, line| {
         messages.extend(
             Raw::object(&line).into_iter().flat_map(|record| session.format.messages(record)),
         );
@@ -364,12 +342,9 @@ pub struct RecentCall {
 }
 
 /// Returns the last tool calls of the current branch.
-pub(crate) fn recent_calls(
-    store: &dyn Store,
-    session: &Session,
-) -> Result<Vec<RecentCall>, SessionError> {
+pub(crate) fn recent_calls(session: &Stored<'_>) -> Result<Vec<RecentCall>, SessionError> {
     let mut calls: Vec<RecentCall> = Vec::new();
-    for line in log(store, session, None, RECENT_ENTRIES)?.lines {
+    for line in log(session, None, RECENT_ENTRIES)?.lines {
         for block in line.messages.into_iter().flat_map(|message| message.blocks) {
             match block {
                 Block::Call { id, name, .. } => {

@@ -17,7 +17,7 @@ use crate::{
     json::Raw,
     model::{EntryNumber, EntrySet, Kind, Position},
     session::{
-        Damages, Session, SessionError, Target, View,
+        Damages, Session, SessionError, Stored, Target, View,
         graph::replay::Replays,
         read::{
             checkpoints::Places,
@@ -25,7 +25,6 @@ use crate::{
             select::{find_place, place},
         },
     },
-    store::Store,
     wire::{self, Graph as _},
 };
 
@@ -94,17 +93,13 @@ pub fn split_place(word: &str) -> Option<(&str, &str)> {
 }
 
 /// Finds the passage that a place names.
-pub fn find_passage(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Passage, SessionError> {
-    let replays = Replays::of(store, session)?;
-    let named = |word| Named::of(store, session, &replays, word);
+pub fn find_passage(session: &Stored<'_>, wanted: &str) -> Result<Passage, SessionError> {
+    let replays = Replays::of(session)?;
+    let named = |word| Named::of(session, &replays, word);
     let Some((from, to)) = wanted.split_once("..").filter(|_| is_passage(wanted)) else {
         let one = match named(wanted) {
             Err(SessionError::Start) => {
-                let target = find_place(store, session, wanted)?;
+                let target = find_place(session, wanted)?;
                 return Ok(Passage { target, entries: Vec::new(), is_entry: true });
             }
             one => one?,
@@ -112,21 +107,15 @@ pub fn find_passage(
         if matches!(one.extent, Extent::Entry) {
             return Ok(Passage { target: one.target, entries: vec![one.entry], is_entry: true });
         }
-        return Search { store, session, replays: &replays, from: Some(&one), to: Some(&one) }
-            .run();
+        return Search { session, replays: &replays, from: Some(&one), to: Some(&one) }.run();
     };
     let end = |word| Some(word).filter(|word: &&str| !word.is_empty()).map(named).transpose();
     let (from, to) = (end(from)?, end(to)?);
-    Search { store, session, replays: &replays, from: from.as_ref(), to: to.as_ref() }.run()
+    Search { session, replays: &replays, from: from.as_ref(), to: to.as_ref() }.run()
 }
 
 impl<'w> Named<'w> {
-    fn of(
-        store: &dyn Store,
-        session: &Session,
-        replays: &Replays,
-        word: &'w str,
-    ) -> Result<Self, SessionError> {
+    fn of(session: &Stored<'_>, replays: &Replays, word: &'w str) -> Result<Self, SessionError> {
         let number = word.strip_prefix('@').unwrap_or(word);
         let (number, step) = match number.split_once('.') {
             Some((number, step)) if is_number(number) && word.starts_with('@') => {
@@ -136,9 +125,9 @@ impl<'w> Named<'w> {
             _ => (number, Extent::Turn),
         };
         let base = if matches!(step, Extent::Step(_)) { number } else { word };
-        let target = find_place(store, session, base)?;
+        let target = find_place(session, base)?;
         let is_turn = |turn: &EntryNumber| target.entry() != Some(*turn);
-        let entry = lines::entry_of(store, session, &target)?.ok_or(SessionError::Start)?;
+        let entry = lines::entry_of(session, &target)?.ok_or(SessionError::Start)?;
         let extent = match target.checkpoint {
             Some(_) if is_turn(&entry) => step,
             _ if matches!(step, Extent::Step(_)) => {
@@ -152,8 +141,7 @@ impl<'w> Named<'w> {
 
 /// The search for a path with both ends of a passage. A missing end is the end of the path.
 struct Search<'a> {
-    store: &'a dyn Store,
-    session: &'a Session,
+    session: &'a Stored<'a>,
     replays: &'a Replays,
     from: Option<&'a Named<'a>>,
     to: Option<&'a Named<'a>>,
@@ -161,10 +149,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&self) -> Result<Passage, SessionError> {
-        let (store, session) = (self.store, self.session);
-        let state = store.state(session.key)?;
+        let (session, state) = (self.session, &self.session.state);
         let damages = Damages::gathered();
-        let look = |at| View::new(store, session, at, Some(&state.spans)).gathering(&damages);
+        let look = |at| session.view(at).gathering(&damages);
         // The branch where each end was found.
         let mut met = [None, None];
         let current = state.position().map(|at| (state.current(), at));
@@ -178,12 +165,12 @@ impl Search<'_> {
         let ends: Vec<&Named<'_>> = self.from.into_iter().chain(self.to).collect();
         let mut generations = Vec::new();
         for end in &ends {
-            generations.push(place(store, session, end.entry)?.generation);
+            generations.push(place(session, end.entry)?.generation);
         }
         generations.sort_unstable();
         generations.dedup();
         for generation in generations.into_iter().rev() {
-            let view = View::whole(store, session, &state, generation);
+            let view = session.whole(generation);
             let mut paths = session.format.paths(&view)?;
             let mut leaves = Vec::new();
             for leaf in session.format.leaves(&view)? {
@@ -245,7 +232,7 @@ impl Search<'_> {
             }
         }
         let Some(first) = path.iter().min() else { return Ok(None) };
-        let turns = Places::since(self.store, self.session, *first)?;
+        let turns = Places::since(self.session, *first)?;
         let range = |end: Option<&Named<'_>>, place: Option<usize>, all: usize| match (end, place) {
             (None, _) => Ok(Some(all..all)),
             (Some(_), None) => Ok(None),
@@ -283,7 +270,7 @@ impl Search<'_> {
         }
         let Extent::Step(step) = end.extent else { return Ok(start..until) };
         let entries = path.get(start..until).unwrap_or_default();
-        let lines = lines::lines(self.store, self.session, view, entries)?;
+        let lines = lines::lines(self.session, view, entries)?;
         let id = |line: &lines::Line| line.messages.first().and_then(|message| message.id.clone());
         let mut steps = steps(lines.iter().map(|line| (line.kind, id(line))));
         steps.insert(0, 0);

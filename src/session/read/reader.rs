@@ -5,7 +5,7 @@
 use crate::{
     model::{EntryNumber, OperationId, OperationNumber, Position},
     session::{
-        Damages, Session, SessionError, View,
+        Damages, Session, SessionError, Stored, View,
         read::lines::{Line, conversation_among, lines},
     },
     store::Store,
@@ -150,7 +150,7 @@ impl Reader {
         let mut entries: Vec<EntryNumber> =
             self.read.iter().skip(skipped).take(count).copied().collect();
         entries.reverse();
-        lines(store, &self.session, &view, &entries)
+        lines(&Stored::of(store, &self.session)?, &view, &entries)
     }
 
     fn view<'a>(&self, store: &'a dyn Store, position: Option<Position>) -> Option<View<'a>> {

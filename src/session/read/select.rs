@@ -15,7 +15,7 @@ use crate::{
     json::Raw,
     model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position, SessionName},
     session::{
-        Damages, Session, SessionError, View,
+        Damages, Session, SessionError, Stored,
         read::{checkpoints, listing},
     },
     store::{Listed, SessionFilter, Store, StoreError, Within},
@@ -195,39 +195,34 @@ fn known(listed: Listed) -> Result<Session, SessionError> {
 }
 
 /// Finds a place: an entry, or a checkpoint by its number.
-pub fn find_place(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Target, SessionError> {
+pub fn find_place(session: &Stored<'_>, wanted: &str) -> Result<Target, SessionError> {
     let digits = wanted.strip_prefix('-').unwrap_or(wanted);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return find_entry(store, session, wanted);
+        return find_entry(session, wanted);
     }
-    match find_base(store, session, &format!("@{wanted}")) {
+    match find_base(session, &format!("@{wanted}")) {
         // The beginning of an id may consist of decimal digits only.
         Err(SessionError::NoCheckpoint { .. }) if digits == wanted && digits.len() >= DIGITS => {
-            find_entry(store, session, wanted)
+            find_entry(session, wanted)
         }
         found => found,
     }
 }
 
 /// Finds an entry, or the end of the turn that is `~N` turns before it.
-fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
+fn find_entry(session: &Stored<'_>, wanted: &str) -> Result<Target, SessionError> {
     let missing = || SessionError::NoEntry(wanted.to_owned());
     let (base, back) = match wanted.rsplit_once('~') {
         None => (wanted, 0),
         Some((base, "")) => (base, 1),
         Some((base, back)) => (base, back.parse::<usize>().map_err(|_| missing())?),
     };
-    let mut target = find_base(store, session, base).map_err(|error| match error {
+    let mut target = find_base(session, base).map_err(|error| match error {
         SessionError::NoEntry(_) => missing(),
         other => other,
     })?;
     if back > 0 {
-        let spans = store.state(session.key)?.spans;
-        let view = View::new(store, session, target.position, Some(&spans));
+        let view = session.view(target.position);
         target.position = checkpoints::turns_before(&view, session, back)?.ok_or_else(missing)?;
         // The target is no longer at the checkpoint or at the end of the branch.
         (target.checkpoint, target.branch) = (None, None);
@@ -235,39 +230,42 @@ fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targ
     Ok(target)
 }
 
-fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
-    let tip = store.state(session.key)?;
+fn find_base(session: &Stored<'_>, wanted: &str) -> Result<Target, SessionError> {
     let missing = || SessionError::NoEntry(wanted.to_owned());
     if wanted == "HEAD" {
-        let position = tip.position().ok_or_else(missing)?;
-        return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
+        let position = session.state.position().ok_or_else(missing)?;
+        return Ok(Target {
+            position,
+            checkpoint: None,
+            branch: Some(session.state.current().to_owned()),
+        });
     }
     let own = checkpoints::own_number(session, wanted).map(|_| wanted);
     if let Some(number) = wanted.strip_prefix('@').or(own) {
-        let checkpoint = checkpoints::find(store, session, number)?;
+        let checkpoint = checkpoints::find(session, number)?;
         return Ok(Target {
             position: checkpoint.place,
             checkpoint: Some(checkpoint),
             branch: None,
         });
     }
-    if let Some(&position) = tip.branches.get(wanted) {
+    if let Some(&position) = session.state.branches.get(wanted) {
         return Ok(Target { position, checkpoint: None, branch: Some(wanted.to_owned()) });
     }
     if wanted.is_empty() {
         // Every id begins with an empty word.
         return Err(missing());
     }
-    let found = by_id(store, session, wanted)?;
+    let found = by_id(session, wanted)?;
     match found.as_slice() {
         [] => Err(missing()),
-        [entry] => {
-            Ok(Target { position: place(store, session, *entry)?, checkpoint: None, branch: None })
-        }
+        [entry] => Ok(Target { position: place(session, *entry)?, checkpoint: None, branch: None }),
         many => {
             let mut ids = Vec::new();
             for &n in many.iter().take(LISTED) {
-                ids.extend(store.entries(session.key, n.alone())?.iter().map(|entry| entry.id));
+                ids.extend(
+                    session.store.entries(session.key, n.alone())?.iter().map(|entry| entry.id),
+                );
             }
             let short = |digits: usize| ids.iter().map(move |id| format!("{id:.digits$}"));
             let differ =
@@ -280,20 +278,16 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
 }
 
 /// Returns the entries whose id, or whose record's name, begins with a word. Of several entries with one name, returns the last.
-fn by_id(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Vec<EntryNumber>, SessionError> {
+fn by_id(session: &Stored<'_>, wanted: &str) -> Result<Vec<EntryNumber>, SessionError> {
     let mut found = match IdPrefix::parse(wanted) {
-        Some(prefix) => store.find(session.key, &prefix)?,
+        Some(prefix) => session.store.find(session.key, &prefix)?,
         None => Vec::new(),
     };
     let (low, high) = NameTag::bounds(wanted);
-    let candidates = store.named(session.key, low, high)?;
+    let candidates = session.store.named(session.key, low, high)?;
     let mut bearers: BTreeMap<String, Vec<EntryNumber>> = BTreeMap::new();
     let mut damaged = Vec::new();
-    Damages::gathered().each_line(store, session.key, &candidates, &mut |n, line| {
+    Damages::gathered().each_line(session.store, session.key, &candidates, &mut |n, line| {
         let Some(line) = line else {
             damaged.push(n);
             return;
@@ -305,14 +299,14 @@ fn by_id(
     })?;
     for n in damaged {
         // A damaged record still has its tag, which identifies a complete name.
-        let record = store.records(session.key, n.alone())?.pop();
+        let record = session.store.records(session.key, n.alone())?.pop();
         if record.and_then(|record| record.name) == Some(NameTag::of(wanted)) {
             bearers.entry(wanted.to_owned()).or_default().push(n);
         }
     }
     let mut named = BTreeMap::new();
     for (name, bearers) in bearers {
-        named.extend(seen(store, session, &bearers)?.map(|n| (name, n)));
+        named.extend(seen(session, &bearers)?.map(|n| (name, n)));
     }
     if let Some(exact) = named.get(wanted) {
         return Ok(vec![*exact]);
@@ -325,16 +319,14 @@ fn by_id(
 
 /// Returns which entry with a name is meant: the last in the current generation, or else the newest.
 fn seen(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     bearers: &[EntryNumber],
 ) -> Result<Option<EntryNumber>, SessionError> {
     if let ([] | [_], last) = (bearers, bearers.last()) {
         return Ok(last.copied());
     }
-    let tip = store.state(session.key)?;
-    let Some(position) = tip.position() else { return Ok(bearers.last().copied()) };
-    let view = View::new(store, session, position, Some(&tip.spans));
+    let Some(position) = session.state.position() else { return Ok(bearers.last().copied()) };
+    let view = session.view(position);
     let mut last = None;
     for &entry in bearers {
         last = last.max(view.place(entry)?.map(|place| (place, entry)));
@@ -343,23 +335,18 @@ fn seen(
 }
 
 /// Returns a position from which an entry is seen: in the current generation if possible, or else in the newest that has it.
-pub(crate) fn place(
-    store: &dyn Store,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<Position, SessionError> {
-    let tip = store.state(session.key)?;
-    let current = tip.position().map(|at| at.generation);
-    let others = tip.next_generation().earlier();
+pub(crate) fn place(session: &Stored<'_>, entry: EntryNumber) -> Result<Position, SessionError> {
+    let current = session.state.position().map(|at| at.generation);
+    let others = session.state.next_generation().earlier();
     let others = others.rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
-        let view = View::whole(store, session, &tip, generation);
+        let view = session.whole(generation);
         if view.place(entry)?.is_some() {
             return Ok(Position { head: Some(entry), ..view.position() });
         }
     }
     // The entry may be outside of any generation, such as the full text of a shortened result.
-    let held = store.origins(session.key, EntryNumber::ALL)?;
+    let held = session.store.origins(session.key, EntryNumber::ALL)?;
     match held.iter().find(|(_, origin)| origin.origin == entry) {
         Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),
         None => Err(SessionError::NoEntry(entry.to_string())),

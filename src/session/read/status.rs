@@ -3,14 +3,13 @@
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
-    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Parent, Position, State},
+    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Parent, Position},
     session::{
-        Damages, Session, SessionError, View, added_by,
+        Damages, SessionError, Stored, View, added_by,
         graph::replay::Replays,
         history::departures::{Left, departures},
         read::{checkpoints::Places, passage::step_of},
     },
-    store::Store,
     wire::Graph,
 };
 
@@ -69,20 +68,18 @@ pub(crate) enum Precision {
 
 /// Returns where each of these entries is.
 pub(crate) fn stands(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     entries: &[EntryNumber],
     precision: Precision,
 ) -> Result<Vec<Stands>, SessionError> {
-    let state = store.state(session.key)?;
     let asked: EntrySet = entries.iter().copied().collect();
-    let mut found = Finding::new(store, session, &state)?;
+    let mut found = Finding::new(session)?;
     let mut left = asked.iter().collect::<Vec<_>>();
-    if state.position().is_some() {
+    if session.state.position().is_some() {
         found.current(&mut left)?;
     }
-    for (name, position) in &state.branches {
-        if !left.is_empty() && name != state.current() {
+    for (name, position) in &session.state.branches {
+        if !left.is_empty() && name != session.state.current() {
             found.branch(name, *position, &mut left)?;
         }
     }
@@ -122,9 +119,7 @@ const MORE: usize = 4;
 
 /// The state of one lookup.
 struct Finding<'a> {
-    store: &'a dyn Store,
-    session: &'a Session,
-    state: &'a State,
+    session: &'a Stored<'a>,
     replays: Replays,
     view: View<'a>,
     /// How the agent left the files that it set aside; loaded on first use.
@@ -136,17 +131,12 @@ struct Finding<'a> {
 }
 
 impl<'a> Finding<'a> {
-    fn new(
-        store: &'a dyn Store,
-        session: &'a Session,
-        state: &'a State,
-    ) -> Result<Self, SessionError> {
-        let replays = Replays::of(store, session)?;
-        let position = state.position().unwrap_or_default();
-        let view = View::new(store, session, position, Some(&state.spans));
+    fn new(session: &'a Stored<'a>) -> Result<Self, SessionError> {
+        let replays = Replays::of(session)?;
+        let view = session.view(session.state.position().unwrap_or_default());
         let view = view.gathering(&Damages::gathered());
         let (departures, path, known) = (OnceCell::new(), Vec::new(), BTreeMap::new());
-        Ok(Self { store, session, state, replays, view, departures, path, known })
+        Ok(Self { session, replays, view, departures, path, known })
     }
 
     /// Finds the entries on the current path, or replaced by one on it.
@@ -181,7 +171,7 @@ impl<'a> Finding<'a> {
         position: Position,
         left: &mut Vec<EntryNumber>,
     ) -> Result<(), SessionError> {
-        let view = View::new(self.store, self.session, position, Some(&self.state.spans));
+        let view = self.session.view(position);
         let stand = Stand::Branch(name.to_owned());
         let met = self.meet(&view.gathering(self.view.damages()), left)?;
         self.settle(&met, &stand, left);
@@ -200,7 +190,7 @@ impl<'a> Finding<'a> {
             if left.is_empty() || !file.next.is_some_and(|next| on.contains(next)) {
                 continue;
             }
-            let view = View::new(self.store, self.session, file.at, Some(&self.state.spans));
+            let view = self.session.view(file.at);
             let met = self.meet(&view.gathering(self.view.damages()), left)?;
             self.settle(&met, stand, left);
             on.extend(met.on.iter());
@@ -216,7 +206,7 @@ impl<'a> Finding<'a> {
         if let Some(known) = self.departures.get() {
             return Ok(known.clone());
         }
-        let found = departures(self.store, self.session, self.state, self.view.damages())?;
+        let found = departures(self.session, self.view.damages())?;
         Ok(self.departures.get_or_init(|| found.into()).clone())
     }
 
@@ -235,7 +225,7 @@ impl<'a> Finding<'a> {
     /// path as from the newest entry.
     fn behind(&self, wanted: &[EntryNumber]) -> usize {
         let oldest = wanted.iter().min().copied().unwrap_or_default();
-        let behind = self.state.next_entry().since(oldest);
+        let behind = self.session.state.next_entry().since(oldest);
         usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED)
     }
 
@@ -300,8 +290,8 @@ impl<'a> Finding<'a> {
 
     /// Returns true if the operation that added an entry was undone.
     fn is_undone(&self, entry: EntryNumber) -> Result<bool, SessionError> {
-        let by = added_by(self.store, self.session, self.state, entry)?;
-        Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
+        let by = added_by(self.session.store, self.session, &self.session.state, entry)?;
+        Ok(by.is_some_and(|by| self.session.state.undone().contains(&by.n)))
     }
 
     fn answer(
@@ -312,7 +302,7 @@ impl<'a> Finding<'a> {
         let turns = self.known.values().filter_map(|(_, turn)| *turn);
         let first =
             turns.map(|(turn, before)| before.map_or(turn, |before| before.min(turn))).min();
-        let places = first.map(|first| Places::since(self.store, self.session, first));
+        let places = first.map(|first| Places::since(self.session, first));
         let places = places.transpose()?;
         let mut answer = Vec::with_capacity(entries.len());
         for entry in entries {

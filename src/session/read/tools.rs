@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, EntryNumber, Kind, first_line, shell_line},
-    session::{Session, SessionError},
-    store::Store,
+    session::{SessionError, Stored},
     wire::{Format, Graph},
 };
 
@@ -65,18 +64,15 @@ pub(crate) fn call(
 }
 
 /// Returns the tools of all calls of a session by call id. If an id is reused, the first call counts.
-pub(crate) fn of_all(
-    store: &dyn Store,
-    session: &Session,
-) -> Result<BTreeMap<String, String>, SessionError> {
+pub(crate) fn of_all(session: &Stored<'_>) -> Result<BTreeMap<String, String>, SessionError> {
     const PIECE: usize = 4096;
     let mut tools = BTreeMap::new();
-    let held = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+    let held = EntryNumber::FIRST..session.state.next_entry();
     for range in EntryNumber::batches(held, PIECE) {
-        let records = store.records(session.key, range)?;
+        let records = session.store.records(session.key, range)?;
         let said = records.iter().filter(|record| record.kind == Kind::Assistant);
         let said: Vec<EntryNumber> = said.map(|record| record.n).collect();
-        store.lines(session.key, &said, &mut |_, line| {
+        session.store.lines(session.key, &said, &mut |_, line| {
             // A damaged line names no tool.
             let Ok(line) = line else { return };
             let messages = Raw::object(&line).map(|record| session.format.messages(record));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    archive::{Archive, SyncError, Vain, Workspace},
+    archive::{At, SyncError, Vain, Workspace},
     change::{
         self,
         goal::{
@@ -21,7 +21,7 @@ use crate::{
     },
     report::{Appended, AppendedEntry},
     session::{
-        Growth, Session,
+        Growth,
         history::origins,
         plan::{Plan, Steps, branch_text, free_name, given},
         read::tools::{self, Called},
@@ -32,23 +32,21 @@ use crate::{
 
 /// Appends records. If one is invalid, nothing is written.
 pub fn append(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     drafts: &[Draft],
 ) -> Result<Appended, OpsError> {
-    append_cut(archive, session, workspace, drafts, None)
+    append_cut(session, workspace, drafts, None)
 }
 
 /// Appends records like [`append`] and shortens tool results to a limit. The full records are stored as origins.
 pub fn append_cut(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     drafts: &[Draft],
     limit: Option<Limit>,
 ) -> Result<Appended, OpsError> {
-    Ok(append_by(archive, session, workspace, drafts, limit, By::Caller)?.0)
+    Ok(append_by(session, workspace, drafts, limit, By::Caller)?.0)
 }
 
 /// Who wrote the drafts.
@@ -96,9 +94,10 @@ impl Stood {
         let first = since.first().map_or_else(EntryNumber::default, |operation| operation.first);
         let came = before.state.next_entry().index_from(first).unwrap_or(usize::MAX);
         let Some(view) = before.view(now) else { return Ok(false) };
-        let origin = origins::first(before.store(), session, head)?;
+        let session = before.opened()?;
+        let origin = origins::first(&session, head)?;
         for entry in view.path(came.saturating_add(1))?.entries {
-            if entry == head || origins::first(before.store(), session, entry)? == origin {
+            if entry == head || origins::first(&session, entry)? == origin {
                 return Ok(true);
             }
         }
@@ -109,15 +108,14 @@ impl Stood {
 /// Appends records like [`append_cut`] and returns where they end. If the session was moved while a model answered, its records
 /// go to the branch that leads to the entry they answer, or to a new branch.
 pub(crate) fn append_by(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     drafts: &[Draft],
     limit: Option<Limit>,
     by: By<'_>,
 ) -> Result<(Appended, Option<Stood>), OpsError> {
     let (batch, done) =
-        change::execute(archive, session, |before| plan(before, workspace, drafts, limit, by))?;
+        change::execute(session, |before| plan(before, workspace, drafts, limit, by))?;
     let added = done.reached;
     let entries = added.as_ref().map(|added| added.entries.as_slice()).unwrap_or_default();
     let is_cut = entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
@@ -351,10 +349,9 @@ impl Batch {
             let line = self.lines.get(at).cloned().unwrap_or_default();
             return Ok(Some((line, Met::Fresh(at, Some(name.to_owned())))));
         }
-        let (Some(n), Some(session)) = (named(before, name)?, &before.session) else {
-            return Ok(None);
-        };
-        let first = origins::first(before.store(), session, n)?;
+        let Some(n) = named(before, name)? else { return Ok(None) };
+        let session = before.opened()?;
+        let first = origins::first(&session, n)?;
         let met = Met::Known(n, before.id_of(n)?, name.to_owned());
         Ok(Some((before.line(first)?, met)))
     }

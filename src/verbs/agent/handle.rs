@@ -8,7 +8,7 @@ use crate::{
     archive::{Archive, Workspace},
     context::event::Event,
     model::{EntryNumber, Message},
-    session::{Reader, Renewed, Session, messages},
+    session::{Reader, Renewed, Session, Stored, messages},
     verbs::{
         Appended, Compacted, Compacting, Gate, OpsError,
         agent::{append::append, gate::Snapshot},
@@ -75,7 +75,7 @@ impl Handle {
         let messages = self.messages(KEPT)?;
         let before = Snapshot { session: self.session.name.clone(), messages };
         let _running = self.gate.begin(before);
-        compact(&mut self.archive, &self.session, &self.workspace, wanted, emit)
+        compact(&self.archive.at(&self.session)?, &self.workspace, wanted, emit)
     }
 
     /// Appends a message.
@@ -85,7 +85,7 @@ impl Handle {
 
     /// Appends records, all or none.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Appended, OpsError> {
-        append(&mut self.archive, &self.session, &self.workspace, drafts)
+        append(&self.archive.at(&self.session)?, &self.workspace, drafts)
     }
 
     /// Returns the last messages of the current branch, oldest first.
@@ -149,7 +149,7 @@ impl Handle {
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());
         }
-        let messages = messages(self.archive.store(), &self.session, entry)?;
+        let messages = messages(&Stored::of(self.archive.store(), &self.session)?, entry)?;
         self.decoded.insert(entry, messages.clone());
         Ok(messages)
     }

@@ -3,17 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::{
-    archive::{Archive, Workspace},
+    archive::{Archive, At, Workspace},
     change::{
         self,
         goal::{Begin, Stay},
     },
     model::{Command, MAIN, Place, SessionName, TRANSCRIPTS},
     report::{Concealed, Created},
-    session::{
-        Session,
-        plan::{Plan, Steps, given},
-    },
+    session::plan::{Plan, Steps, given},
     verbs::OpsError,
     wire::{Format, Native},
 };
@@ -66,8 +63,8 @@ pub fn new(
 }
 
 /// Hides a session from lists, or shows it again.
-pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Concealed, OpsError> {
-    let ((), done) = change::execute(archive, session, |before| {
+pub fn hide(session: &At<'_>, hidden: bool) -> Result<Concealed, OpsError> {
+    let ((), done) = change::execute(session, |before| {
         if before.state.hidden == hidden {
             return Ok::<_, OpsError>(((), None));
         }

@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    archive::{Archive, Workspace},
+    archive::{At, Workspace},
     context::{
         Item,
         event::Event,
@@ -28,7 +28,7 @@ use crate::{
     json::Raw,
     model::{Block, Message, Role, Stop},
     report::{Call, Notice, Turned},
-    session::{Damages, Session},
+    session::Damages,
     verbs::{
         Asked, Compacting, Context, OpsError,
         agent::append::{By, Stood, append_by},
@@ -71,8 +71,7 @@ pub struct Answer {
 
 /// Runs a turn. A prompt that is already at the end of the session, unanswered, is not appended again.
 pub fn turn(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     prompt: Option<&str>,
     turning: &Turning<'_>,
@@ -85,20 +84,19 @@ pub fn turn(
     });
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
-    let mut stood = Stood::of(&archive.store().state(session.key)?);
+    let mut stood = Stood::of(&session.state);
     // Checked before the prompt is written, so that an impossible turn leaves no trace.
-    let first = sendable_context(archive, session, wanted.asked)?;
+    let first = sendable_context(session, wanted.asked)?;
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
-    let say =
-        |archive: &mut Archive, turned: &mut Turned, stood: Option<Stood>, drafts: &[Draft]| {
-            let events = std::mem::take(&mut *log.borrow_mut());
-            let by = By::Model(&events, stood);
-            let (said, stands) = append_by(archive, session, workspace, drafts, None, by)?;
-            turned.operations.extend(said.operation);
-            turned.aside = said.aside;
-            Notice::add(said.notices, &mut turned.notices);
-            Ok::<_, OpsError>(stands)
-        };
+    let say = |turned: &mut Turned, stood: Option<Stood>, drafts: &[Draft]| {
+        let events = std::mem::take(&mut *log.borrow_mut());
+        let by = By::Model(&events, stood);
+        let (said, stands) = append_by(session, workspace, drafts, None, by)?;
+        turned.operations.extend(said.operation);
+        turned.aside = said.aside;
+        Notice::add(said.notices, &mut turned.notices);
+        Ok::<_, OpsError>(stands)
+    };
     let mut calls = match prompt {
         Some(prompt) if is_last(&first, prompt) => {
             turned.is_repeated = true;
@@ -107,10 +105,10 @@ pub fn turn(
         Some(prompt) => {
             let prompt = Draft::Message(Speaker::User, prompt.to_owned());
             // A prompt answers nothing, so it goes to wherever the session is now.
-            stood = say(archive, &mut turned, None, &[prompt])?;
+            stood = say(&mut turned, None, &[prompt])?;
             Vec::new()
         }
-        None => pending(archive, session, wanted.asked)?.ok_or(OpsError::NothingAsked)?,
+        None => pending(session, wanted.asked)?.ok_or(OpsError::NothingAsked)?,
     };
     'turn: loop {
         if !calls.is_empty() {
@@ -122,7 +120,7 @@ pub fn turn(
             for call in &calls {
                 let Answer { output, error } = answer(call);
                 let result = Draft::Result { id: call.id.clone(), output, error };
-                stood = say(archive, &mut turned, stood, &[result])?;
+                stood = say(&mut turned, stood, &[result])?;
                 turned.answered += 1;
                 if turned.aside.is_some() {
                     break 'turn;
@@ -138,7 +136,7 @@ pub fn turn(
                 max_tokens: turning.max_tokens.min(context.window.tokens / 4).max(1),
             })
         };
-        let recovered = recover(archive, session, workspace, &wanted, None, &mut ask, emit)?;
+        let recovered = recover(&session.again()?, workspace, &wanted, None, &mut ask, emit)?;
         // A window size that was reported once holds for the rest of the turn.
         if recovered.window != turned.window {
             (turned.window, wanted.named) = (recovered.window, Some(recovered.window));
@@ -153,13 +151,13 @@ pub fn turn(
         }
         calls = self::calls(&message);
         (turned.said, turned.stop) = (message.text(), message.stop);
-        stood = say(archive, &mut turned, stood, &drafts(message, &calls, session.format))?;
+        stood = say(&mut turned, stood, &drafts(message, &calls, session.format))?;
         if turned.aside.is_some() {
             break;
         }
         let cut = take_cut(&mut calls, turned.stop);
         if !cut.is_empty() {
-            stood = say(archive, &mut turned, stood, &cut)?;
+            stood = say(&mut turned, stood, &cut)?;
         }
         if turned.aside.is_some() {
             break;
@@ -169,7 +167,7 @@ pub fn turn(
             break;
         }
     }
-    let last = whole_context(archive, session, wanted.asked)?;
+    let last = whole_context(&session.again()?, wanted.asked)?;
     turned.tokens = wanted.tokens(&last);
     Ok(turned)
 }
@@ -184,13 +182,9 @@ fn is_last(context: &Context, prompt: &str) -> bool {
 }
 
 /// Returns the unanswered calls at the end of a session, or `None` if a model has nothing to continue from.
-fn pending(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-) -> Result<Option<Vec<Call>>, OpsError> {
+fn pending(session: &At<'_>, asked: &Asked) -> Result<Option<Vec<Call>>, OpsError> {
     // Read from the session as written: a request gives several calls with one id an id each.
-    let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
+    let found = material(session, None, asked, usize::MAX, &Damages::default())?;
     let mut open: Vec<Call> = Vec::new();
     let mut is_asked = false;
     for message in found.items.iter().map(Item::message) {

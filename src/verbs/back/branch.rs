@@ -1,7 +1,7 @@
 //! Creates, lists, renames, hides and switches branches.
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{At, SyncError, Vain},
     change::{
         self,
         goal::{Stay, reach::Reach},
@@ -10,13 +10,12 @@ use crate::{
     model::{Command, Kind, Position, State, Timestamp, first_line},
     report::{Branched, ListedBranch, Switched},
     session::{
-        Damages, Session, Target, View,
+        Damages, Stored, Target, View,
         ids::entry_id,
         plan::{Plan, Steps, branch_text},
         read::lines::last,
         words,
     },
-    store::Store,
     verbs::{OpsError, back::landing::landing, look::note::said_from_later},
     wire::Graph as _,
 };
@@ -25,11 +24,9 @@ use crate::{
 const LAST: usize = 16;
 
 /// Returns the branches.
-pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch>, OpsError> {
-    let store = archive.store();
-    let tip = store.state(session.key)?;
-    let listed = tip.branches.iter().map(|(branch, &position)| {
-        let view = View::new(store, session, position, Some(&tip.spans));
+pub fn branches(session: &At<'_>) -> Result<Vec<ListedBranch>, OpsError> {
+    let listed = session.state.branches.iter().map(|(branch, &position)| {
+        let view = session.view(position);
         let (time, said) = last_words(&view.gathering(&Damages::gathered()))?;
         let first = |text: String| first_line(&text).unwrap_or_default().to_owned();
         let opening = session.format.traits().note_opening;
@@ -39,8 +36,8 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
         });
         Ok(ListedBranch {
             branch: branch.clone(),
-            entry: entry_id(store, session, position.head)?,
-            current: branch == tip.current(),
+            entry: entry_id(session.store, session, position.head)?,
+            current: branch == session.state.current(),
             time,
             words,
             reverted: false,
@@ -73,14 +70,9 @@ fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), Op
 }
 
 /// Creates a branch at a target, or at the current position.
-pub fn branch(
-    archive: &mut Archive,
-    session: &Session,
-    name: &str,
-    target: Option<&Target>,
-) -> Result<Branched, OpsError> {
+pub fn branch(session: &At<'_>, name: &str, target: Option<&Target>) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let (entry, done) = change::execute(archive, session, |before| {
+    let (entry, done) = change::execute(session, |before| {
         if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
         }
@@ -98,14 +90,9 @@ pub fn branch(
 }
 
 /// Renames a branch.
-pub fn rename_branch(
-    archive: &mut Archive,
-    session: &Session,
-    from: &str,
-    name: &str,
-) -> Result<Branched, OpsError> {
+pub fn rename_branch(session: &At<'_>, from: &str, name: &str) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let (entry, done) = change::execute(archive, session, |before| {
+    let (entry, done) = change::execute(session, |before| {
         let position = stands(&before.state, from)?;
         if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
@@ -124,12 +111,8 @@ pub fn rename_branch(
 }
 
 /// Hides a branch from lists. Its name becomes free; its entries stay.
-pub fn hide_branch(
-    archive: &mut Archive,
-    session: &Session,
-    name: &str,
-) -> Result<Branched, OpsError> {
-    let (entry, done) = change::execute(archive, session, |before| {
+pub fn hide_branch(session: &At<'_>, name: &str) -> Result<Branched, OpsError> {
+    let (entry, done) = change::execute(session, |before| {
         let position = stands(&before.state, name)?;
         if before.state.current() == name {
             return Err(OpsError::CurrentBranch(name.to_owned()));
@@ -145,8 +128,8 @@ pub fn hide_branch(
 }
 
 /// Returns the end of a branch.
-pub fn branch_end(store: &dyn Store, session: &Session, name: &str) -> Result<Target, OpsError> {
-    let position = stands(&store.state(session.key)?, name)?;
+pub fn branch_end(session: &Stored<'_>, name: &str) -> Result<Target, OpsError> {
+    let position = stands(&session.state, name)?;
     Ok(Target { position, checkpoint: None, branch: Some(name.to_owned()) })
 }
 
@@ -156,8 +139,8 @@ fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
 }
 
 /// Makes a branch current: the live file contains it from now on.
-pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
-    let ((entry, from), done) = change::execute(archive, session, |before| {
+pub fn switch(session: &At<'_>, name: &str) -> Result<Switched, OpsError> {
+    let ((entry, from), done) = change::execute(session, |before| {
         let target = stands(&before.state, name)?;
         let entry = target.head.map(|head| before.id_of(head)).transpose()?;
         let (from, stood) = (before.state.current(), before.position());
@@ -177,7 +160,7 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Sw
         rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
         written: reached.and_then(|reached| reached.written),
         operation: done.operation,
-        landing: landing(archive, session, from, None),
+        landing: landing(session, from, None),
         notices: done.notices,
     })
 }

@@ -1,15 +1,12 @@
 //! Checkpoints: numbered places to go back to.
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{At, SyncError, Vain},
     change::{self, goal::Stay},
     files::at::Standing,
     model::{CheckpointNumber, Command, Position},
     report::Marked,
-    session::{
-        Session,
-        plan::{Plan, Steps, given},
-    },
+    session::plan::{Plan, Steps, given},
     verbs::OpsError,
 };
 
@@ -17,11 +14,7 @@ use crate::{
 const BATCH: u64 = 32;
 
 /// Numbers the current position, or returns the number it already has.
-pub fn checkpoint(
-    archive: &mut Archive,
-    session: &Session,
-    note: Option<&str>,
-) -> Result<Marked, OpsError> {
+pub fn checkpoint(session: &At<'_>, note: Option<&str>) -> Result<Marked, OpsError> {
     if note.is_some_and(|note| note.trim().is_empty()) {
         return Err(SyncError::Invalid {
             line: None,
@@ -29,7 +22,7 @@ pub fn checkpoint(
         }
         .into());
     }
-    let (n, done) = change::execute(archive, session, |before| {
+    let (n, done) = change::execute(session, |before| {
         let Some(place) = before.position() else {
             return Err(SyncError::Nothing(Vain::Checkpoint));
         };

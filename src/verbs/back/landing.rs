@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    archive::Archive,
+    archive::At,
     change::resume,
     context::files,
     model::{Block, CheckpointNumber, EntryNumber, Kind, Position},
     report::{Kept, Landing, TouchedFile, Turn},
     session::{
-        Session, Spot, View, derive,
+        Spot, View, derive,
         graph::replay::Replays,
         history::ends::ends,
         messages,
@@ -25,50 +25,46 @@ const ASKED: usize = 16;
 /// Returns where a session is now, after it moved from `from`. `back` is the checkpoint that it went back to, if any. The
 /// change is already made, so an error here only leaves details out.
 pub(crate) fn landing(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     from: Option<Position>,
     back: Option<CheckpointNumber>,
 ) -> Landing {
-    let dry_run = archive.is_preview();
-    look(archive, session, from, back).unwrap_or_else(|_| Landing { dry_run, ..Landing::default() })
+    let dry_run = session.archive.is_preview();
+    look(session, from, back).unwrap_or_else(|_| Landing { dry_run, ..Landing::default() })
 }
 
 fn look(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     from: Option<Position>,
     back: Option<CheckpointNumber>,
 ) -> Result<Landing, OpsError> {
-    let store = archive.store();
-    let state = store.state(session.key)?;
-    let to = state.position();
-    let resume = resume(archive, session)?;
+    let session = &session.again()?;
+    let to = session.state.position();
+    let resume = resume(session)?;
     let spot = match back {
-        Some(n) => checkpoints::spot_of(store, session, n)?,
-        None => checkpoints::standing_at(store, session)?,
+        Some(n) => checkpoints::spot_of(session, n)?,
+        None => checkpoints::standing_at(session)?,
     };
     let from = from.filter(|from| Some(*from) != to);
-    let dry_run = archive.is_preview();
+    let dry_run = session.archive.is_preview();
     let mut landing = Landing { spot, from, resume, dry_run, ..Landing::default() };
-    let replays = Replays::of(store, session)?;
-    let view = |at: Position| View::new(store, session, at, Some(&state.spans));
-    let new = view(to.unwrap_or_default());
-    landing.at = newest_turn(archive, session, &new)?;
+    let replays = Replays::of(session)?;
+    let new = session.view(to.unwrap_or_default());
+    landing.at = newest_turn(session, &new)?;
     if let Some(Spot::Before(n)) = spot {
-        let turn = checkpoints::turn_of(store, session, n)?;
-        let prompt = turn.and_then(|turn| text(archive, session, turn));
+        let turn = checkpoints::turn_of(session, n)?;
+        let prompt = turn.and_then(|turn| text(session, turn));
         let words = prompt.as_deref().and_then(derive::words);
         landing.before = Some(Turn { checkpoint: n, words });
         landing.prompt = prompt.filter(|text| back.is_some() && !text.trim().is_empty());
     }
-    let Some(old) = from.map(view) else { return Ok(landing) };
+    let Some(old) = from.map(|from| session.view(from)) else { return Ok(landing) };
     let [new_path, old_path] = ends(&new, &old)?;
     let stays: BTreeSet<EntryNumber> = new_path.iter().map(|entry| replays.first(*entry)).collect();
     let left = old_path.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
     let left: Vec<EntryNumber> = left.collect();
     if let Some(first) = left.iter().min() {
-        let places = Places::since(store, session, *first)?;
+        let places = Places::since(session, *first)?;
         let (mut numbers, mut said, mut turns) = (BTreeSet::new(), BTreeSet::new(), 0);
         for &entry in &left {
             let kind = old.as_derived(entry)?.kind;
@@ -88,13 +84,13 @@ fn look(
                 numbers.remove(&checkpoint.n);
             }
         }
-        let mut others = state.branches.iter().filter(|(name, _)| *name != state.current());
+        let mut others =
+            session.state.branches.iter().filter(|(name, _)| *name != session.state.current());
         let stands = |at: &Position| at.head == old.position().head;
         let branch = match others.clone().find(|(_, at)| stands(at)) {
-            None => others
-                .by_ref()
-                .take(ASKED)
-                .find(|(_, at)| holds(&view(**at), &old, &left, &replays).is_ok_and(|holds| holds)),
+            None => others.by_ref().take(ASKED).find(|(_, at)| {
+                holds(&session.view(**at), &old, &left, &replays).is_ok_and(|holds| holds)
+            }),
             found => found,
         };
         let branch = branch.map(|(name, _)| name.clone());
@@ -109,7 +105,7 @@ fn look(
                 acts.push(entry);
             }
         }
-        landing.files = touched(archive, session, &acts)?;
+        landing.files = touched(session, &acts)?;
     }
     Ok(landing)
 }
@@ -135,21 +131,17 @@ fn holds(
 }
 
 /// Returns the newest turn on a view's path.
-fn newest_turn(
-    archive: &Archive,
-    session: &Session,
-    view: &View<'_>,
-) -> Result<Option<Turn>, OpsError> {
+fn newest_turn(session: &At<'_>, view: &View<'_>) -> Result<Option<Turn>, OpsError> {
     // The window grows fourfold each time, so a short turn costs little and a long one not much more than its length.
     let (mut size, mut known) = (64, 0);
     loop {
         let path = view.path(size)?.entries;
         let looked = path.get(..path.len() - known).unwrap_or_default();
         let first = looked.iter().min().copied().unwrap_or_default();
-        let places = Places::since(archive.store(), session, first)?;
+        let places = Places::since(session, first)?;
         for &entry in looked.iter().rev() {
             if let Some(checkpoint) = places.before(view, entry)? {
-                let words = text(archive, session, entry).and_then(|text| derive::words(&text));
+                let words = text(session, entry).and_then(|text| derive::words(&text));
                 return Ok(Some(Turn { checkpoint: checkpoint.n, words }));
             }
         }
@@ -161,23 +153,19 @@ fn newest_turn(
 }
 
 /// Returns the text of an entry, or nothing if it cannot be read.
-fn text(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
-    Some(messages(archive.store(), session, entry).ok()?.first()?.text())
+fn text(session: &At<'_>, entry: EntryNumber) -> Option<String> {
+    Some(messages(session, entry).ok()?.first()?.text())
 }
 
 /// Returns the files that calls in these entries changed, most edits first. A failed call changed nothing.
-fn touched(
-    archive: &Archive,
-    session: &Session,
-    entries: &[EntryNumber],
-) -> Result<Vec<TouchedFile>, OpsError> {
-    let mut said = said(archive, session, entries)?;
+fn touched(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<TouchedFile>, OpsError> {
+    let mut said = said(session, entries)?;
     files::drop_failed(&mut said);
     // Only calls change files.
     for message in &mut said {
         message.blocks.retain(|block| matches!(block, Block::Call { .. }));
     }
-    let folder = archive.store().card(session.key)?.folder;
+    let folder = session.store.card(session.key)?.folder;
     let named = files::named(&said, folder.as_deref(), None);
     let touched = named.into_iter().filter(|named| named.n_changes > 0);
     Ok(touched.map(|named| TouchedFile { path: named.path, edits: named.n_changes }).collect())

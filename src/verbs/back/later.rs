@@ -10,7 +10,7 @@
 //! Invariant: a session never has two waiting changes, and only the verb named in the request makes it.
 
 use crate::{
-    archive::Archive,
+    archive::At,
     change::{self, goal::Stay},
     files::at::Standing,
     model::{Command, MachineId, OperationNumber, Request, Text},
@@ -70,29 +70,26 @@ impl Later {
 }
 
 /// Stores a change to be made when the session is resumed.
-pub fn later(
-    archive: &mut Archive,
-    session: &Session,
-    change: &Later,
-) -> Result<Delayed, OpsError> {
-    let (replaced, done) = change::execute(archive, session, |before| {
+pub fn later(session: &At<'_>, change: &Later) -> Result<Delayed, OpsError> {
+    let (replaced, done) = change::execute(session, |before| {
         let mut request = request(before, session, change)?;
-        if archive.manner.rotate {
+        if session.archive.manner.rotate {
             request.options.push(Text::Own(ROTATE.to_owned()));
         }
-        request.machine = Some(archive.here().machine).filter(|n| *n != MachineId::default());
+        request.machine =
+            Some(session.archive.here().machine).filter(|n| *n != MachineId::default());
         let command = Command::Later { verb: request.verb.clone() };
         let steps = Steps { request: Some(request), ..Steps::default() };
-        let replaced = change::waiting(archive, session)?;
+        let replaced = change::waiting(&before.opened()?)?;
         Ok::<_, OpsError>((replaced, Some(Plan { command, steps, goal: Stay })))
     })?;
-    let waiting = change::waiting(archive, session)?.unwrap_or_default();
+    let waiting = change::waiting(&session.again()?)?.unwrap_or_default();
     Ok(Delayed { waiting, replaced, notices: done.notices })
 }
 
 fn request(before: &Standing<'_>, session: &Session, change: &Later) -> Result<Request, OpsError> {
-    let find =
-        |back: Back<'_>| Ok::<_, OpsError>(named(before, &back.find(before.store(), session)?)?);
+    let opened = before.opened()?;
+    let find = |back: Back<'_>| Ok::<_, OpsError>(named(before, &back.find(&opened)?)?);
     let own = |word: &str| Text::Own(word.to_owned());
     let (verb, request) = match change {
         Later::Revert(place, note) => {

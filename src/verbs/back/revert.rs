@@ -1,7 +1,7 @@
 //! Going back to a checkpoint or an entry, with an optional note for the model, or to before the first entry.
 
 use crate::{
-    archive::{Archive, SyncError, Workspace},
+    archive::{At, SyncError, Workspace},
     change::{
         self,
         goal::{
@@ -12,10 +12,7 @@ use crate::{
     files::at::Standing,
     model::{Command, Position, Request, Text},
     report::Reverted,
-    session::{
-        Session,
-        plan::{Plan, Steps, branch_text, given},
-    },
+    session::plan::{Plan, Steps, branch_text, given},
     verbs::{
         OpsError,
         back::{
@@ -28,8 +25,7 @@ use crate::{
 
 /// Goes back. A message tells the model that the conversation had been further ahead.
 pub fn revert<'w>(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     back: impl Into<Back<'w>>,
     message: Option<&str>,
@@ -38,8 +34,8 @@ pub fn revert<'w>(
     check_note(message)?;
     let words = message.map(from_later);
     let note = words.as_deref().map(|words| Note { words, workspace });
-    go_back(archive, session, |before| {
-        let place = back.find(before.store(), session)?;
+    go_back(session, |before| {
+        let place = back.find(&before.opened()?)?;
         let Request { checkpoint, entry, branch, .. } = named(before, &place)?;
         let message = message.map(given);
         let command = |left| Command::Revert { checkpoint, entry, branch, message, left };
@@ -50,8 +46,8 @@ pub fn revert<'w>(
 }
 
 /// Goes back to before the first turn, or before the first entry unless the agent always sends what comes before it.
-pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
-    go_back(archive, session, |before| {
+pub fn clear(session: &At<'_>) -> Result<Reverted, OpsError> {
+    go_back(session, |before| {
         before.refuse_without_past()?;
         plan(before, start(before)?, None, |left| Command::Clear { left })
     })
@@ -70,11 +66,10 @@ fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
 }
 
 fn go_back<'a>(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
 ) -> Result<Reverted, OpsError> {
-    let ((mut reverted, from), done) = change::execute(archive, session, |before| {
+    let ((mut reverted, from), done) = change::execute(session, |before| {
         let (reverted, plan) = verb(before)?;
         Ok::<_, OpsError>(((reverted, before.position()), plan))
     })?;
@@ -84,7 +79,7 @@ fn go_back<'a>(
         (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     }
     (reverted.operation, reverted.notices) = (done.operation, done.notices);
-    reverted.landing = landing(archive, session, from, reverted.checkpoint);
+    reverted.landing = landing(session, from, reverted.checkpoint);
     if let (Some(kept), Some(left)) = (&mut reverted.landing.kept, &reverted.left) {
         kept.branch = Some(left.clone());
     }

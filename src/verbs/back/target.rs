@@ -1,7 +1,7 @@
 //! Targets of a change: a place to go back to, or an operation to undo.
 
 use crate::{
-    archive::{SyncError, Vain},
+    archive::{At, SyncError, Vain},
     files::{at::Standing, mover::newest},
     model::{Command, Operation, OperationNumber, Request},
     session::{
@@ -9,7 +9,6 @@ use crate::{
         plan::{branch_text, obstacle},
         read::checkpoints,
     },
-    store::Store,
     verbs::OpsError,
 };
 
@@ -29,19 +28,19 @@ impl<'w, S: AsRef<str> + ?Sized> From<&'w S> for Back<'w> {
 }
 
 impl Back<'_> {
-    pub(crate) fn find(self, store: &dyn Store, session: &Session) -> Result<Target, OpsError> {
+    pub(crate) fn find(self, session: &At<'_>) -> Result<Target, OpsError> {
         let wanted = match self {
-            Self::To(wanted) => return Ok(find_place(store, session, wanted)?),
+            Self::To(wanted) => return Ok(find_place(session, wanted)?),
             Self::Keeping(wanted) => wanted,
         };
-        let kept = find_place(store, session, wanted)?.checkpoint;
+        let kept = find_place(session, wanted)?.checkpoint;
         let kept = kept.ok_or_else(|| OpsError::NotKept {
             wanted: wanted.to_owned(),
             why: "it is not a turn",
         })?;
         let refused = |why| OpsError::NotKept { wanted: format!("@{}", kept.n), why };
-        let next = checkpoints::next_turn(store, session, kept.n)?.map_err(refused)?;
-        Ok(find_place(store, session, &next.to_string())?)
+        let next = checkpoints::next_turn(session, kept.n)?.map_err(refused)?;
+        Ok(find_place(session, &next.to_string())?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operations and undo. An undo restores the state before an operation. It never erases anything.
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{Archive, At, SyncError, Vain},
     change::{
         self,
         goal::{reach::Reach, resume::is_same},
@@ -9,10 +9,7 @@ use crate::{
     files::{at::Standing, deletion, mover::newest},
     model::{Command, Operation, OperationNumber, Position, SessionName, Text},
     report::{Landing, Notice, OperationView, Undone},
-    session::{
-        Session,
-        plan::{Plan, Steps, branch_text, take_back},
-    },
+    session::plan::{Plan, Steps, branch_text, take_back},
     verbs::{
         OpsError,
         back::{landing::landing, target},
@@ -29,14 +26,9 @@ pub struct Operations {
 }
 
 /// Returns the newest operations of a session, newest first.
-pub fn operations(
-    archive: &Archive,
-    session: &Session,
-    limit: usize,
-) -> Result<Operations, OpsError> {
-    let (store, own) = (archive.store(), archive.store().id()?);
-    let state = store.state(session.key)?;
-    let (undone, next) = (state.undone(), state.next_operation());
+pub fn operations(session: &At<'_>, limit: usize) -> Result<Operations, OpsError> {
+    let (store, own) = (session.store, session.store.id()?);
+    let (undone, next) = (session.state.undone(), session.state.next_operation());
     let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
     // Each hash covers the hash of the operation before.
     let mut operations = store.operations(session.key, from.minus(1)..next)?.into_iter().peekable();
@@ -55,7 +47,7 @@ pub fn operations(
     let view = |operation: Operation| {
         // A revert may restore cut entries: they have origins too.
         let origins = match operation.origins {
-            Some(_) => archive.store().origins(session.key, operation.added())?,
+            Some(_) => session.store.origins(session.key, operation.added())?,
             None => Vec::new(),
         };
         let cut = origins.iter().filter(|(_, origin)| origin.cut.is_some()).count() as u64;
@@ -77,7 +69,7 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, 
         found.truncate(limit);
     };
     for session in archive.every()? {
-        let of_session = operations(archive, &session, limit)?;
+        let of_session = operations(&archive.at(&session)?, limit)?;
         found.extend(of_session.shown);
         damaged.extend(of_session.damaged);
         // Sorting only now and then keeps the list short at little cost.
@@ -91,25 +83,21 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, 
 
 /// Undoes the operation with this number. Without a number, drops the waiting change, or undoes the newest operation that
 /// moved the conversation.
-pub fn undo(
-    archive: &mut Archive,
-    session: &Session,
-    wanted: Option<OperationNumber>,
-) -> Result<Undone, OpsError> {
-    execute(archive, session, |before| {
+pub fn undo(session: &At<'_>, wanted: Option<OperationNumber>) -> Result<Undone, OpsError> {
+    execute(session, |before| {
         let operation = target::undoable(before, session, wanted.or(before.state.waiting))?;
         plan(before, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
     })
 }
 
 /// Returns the newest operation that moved the conversation and can be undone.
-pub fn undoable(archive: &Archive, session: &Session) -> Result<OperationNumber, OpsError> {
-    Ok(target::undoable(&Standing::of(archive, session)?, session, None)?.n)
+pub fn undoable(session: &At<'_>) -> Result<OperationNumber, OpsError> {
+    Ok(target::undoable(&Standing::of(session)?, session, None)?.n)
 }
 
 /// Undoes the newest undo.
-pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
-    execute(archive, session, |before| {
+pub fn redo(session: &At<'_>) -> Result<Undone, OpsError> {
+    execute(session, |before| {
         let undone = before.state.undone();
         // Any other operation after an undo ends the sequence that can be redone.
         let found =
@@ -129,11 +117,10 @@ pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError
 type Planned = (Undone, Option<Plan<Option<Reach<'static>>>>);
 
 fn execute(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<Planned, OpsError>,
 ) -> Result<Undone, OpsError> {
-    let ((mut undone, from), done) = change::execute(archive, session, |before| {
+    let ((mut undone, from), done) = change::execute(session, |before| {
         let (undone, plan) = verb(before)?;
         Ok::<_, OpsError>(((undone, before.position()), plan))
     })?;
@@ -142,7 +129,7 @@ fn execute(
     }
     undone.operation = done.operation.unwrap_or_default();
     undone.notices.extend(done.notices);
-    undone.landing = landing(archive, session, from, None);
+    undone.landing = landing(session, from, None);
     Ok(undone)
 }
 

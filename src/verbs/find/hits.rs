@@ -16,7 +16,7 @@ use crate::{
     report::{FoundPlace, Hit, HitLine, UnreadSession},
     search::{Found, FoundLine},
     session::{
-        Damages, Session, Stand, View, entry_ids,
+        Damages, Session, Stand, Stored, View, entry_ids,
         read::{
             status::Precision,
             tools::{self, CALL_WITHIN},
@@ -149,7 +149,8 @@ fn name_tools(
     }
     for (n, found) in by_member {
         let Some(Member { session, .. }) = members.get(n) else { continue };
-        let mut tools = Tools::of(store, session);
+        let opened = Stored::of(store, session)?;
+        let mut tools = Tools::of(&opened);
         let named = found.into_iter().try_for_each(|found| tools.name(found));
         or_named(named, session, damaged)?;
     }
@@ -158,17 +159,16 @@ fn name_tools(
 
 /// The tools of a session's calls.
 struct Tools<'s> {
-    store: &'s dyn Store,
-    session: &'s Session,
+    session: &'s Stored<'s>,
     view: View<'s>,
     /// All of them, loaded on first use.
     all: Option<BTreeMap<String, String>>,
 }
 
 impl<'s> Tools<'s> {
-    fn of(store: &'s dyn Store, session: &'s Session) -> Self {
-        let view = View::new(store, session, Position::default(), None);
-        Self { store, session, view: view.gathering(&Damages::gathered()), all: None }
+    fn of(session: &'s Stored<'s>) -> Self {
+        let view = session.view(Position::default());
+        Self { session, view: view.gathering(&Damages::gathered()), all: None }
     }
 
     /// Names the tool of a text whose record does not. A result may name only its call, which is usually shortly before it.
@@ -180,7 +180,7 @@ impl<'s> Tools<'s> {
             tools::call(&self.view, self.session.format, &near, call)?.map(|found| found.tool);
         if found.tool.is_none() {
             let all = self.all.take();
-            let all = all.map_or_else(|| tools::of_all(self.store, self.session), Ok)?;
+            let all = all.map_or_else(|| tools::of_all(self.session), Ok)?;
             found.tool = self.all.insert(all).get(call).cloned();
         }
         Ok(())
@@ -195,7 +195,8 @@ fn of_tool(
     found: Vec<Found>,
 ) -> Result<Vec<Found>, OpsError> {
     let Some(tool) = tool else { return Ok(found) };
-    let mut tools = Tools::of(store, session);
+    let opened = Stored::of(store, session)?;
+    let mut tools = Tools::of(&opened);
     let mut left = Vec::with_capacity(found.len());
     for mut found in found {
         tools.name(&mut found)?;
@@ -214,9 +215,9 @@ fn on_branch(
     found: Vec<Found>,
 ) -> Result<Vec<Found>, OpsError> {
     let Some(branch) = branch else { return Ok(found) };
-    let state = store.state(session.key)?;
-    let Some(position) = state.branches.get(branch) else { return Ok(Vec::new()) };
-    let path = View::new(store, session, *position, Some(&state.spans)).path(usize::MAX)?.entries;
+    let session = Stored::of(store, session)?;
+    let Some(position) = session.state.branches.get(branch) else { return Ok(Vec::new()) };
+    let path = session.view(*position).path(usize::MAX)?.entries;
     let on: EntrySet = path.into_iter().collect();
     Ok(found.into_iter().filter(|found| on.contains(found.entry)).collect())
 }

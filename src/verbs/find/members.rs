@@ -13,7 +13,7 @@ use crate::{
     report::{FoundPlace, UnreadPart, UnreadSession},
     search::Index,
     session::{
-        Session, Stand, entry_ids,
+        Session, Stand, Stored, entry_ids,
         read::{
             listing,
             status::{Precision, Stands, stands},
@@ -93,17 +93,17 @@ pub(crate) fn members(
             members.push(Member { session, listed, held, indexed, is_grown: false, ties });
             continue;
         }
-        let state = match store.state(session.key) {
+        let opened = match archive.at(&session) {
             Err(error @ StoreError::Corrupt { .. }) => {
                 unread.push(UnreadSession::of(session.name, &error));
                 continue;
             }
-            state => state?,
+            opened => opened?,
         };
-        let held = state.next_entry();
-        let indexed = index.map(|index| index.next(store, session.key, &state));
+        let held = opened.state.next_entry();
+        let indexed = index.map(|index| index.next(store, session.key, &opened.state));
         let indexed = indexed.transpose()?.unwrap_or_default().min(held);
-        let is_grown = follow(archive, &session, &state).unwrap_or_else(|error| {
+        let is_grown = follow(&opened).unwrap_or_else(|error| {
             let (name, part) = (session.name.clone(), UnreadPart::LiveFile);
             unread.push(UnreadSession { name, part, problem: error.in_full() });
             false
@@ -198,7 +198,7 @@ pub(crate) fn places_of(
     precision: Precision,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<FoundPlace>, OpsError> {
-    let stands = stands(store, session, entries, precision).map_err(OpsError::from);
+    let stands = stands(&Stored::of(store, session)?, entries, precision).map_err(OpsError::from);
     let unknown =
         || Stands { stand: Stand::Unknown, turn: None, step: None, is_of_sub_agent: false };
     let stands = or_named(stands, session, damaged)?
@@ -226,7 +226,8 @@ pub(crate) fn turns_of(
     session: &Session,
     entries: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, CheckpointNumber>, OpsError> {
-    let stands = stands(store, session, entries, Precision::Turn).map_err(OpsError::from);
+    let stands =
+        stands(&Stored::of(store, session)?, entries, Precision::Turn).map_err(OpsError::from);
     let stands = or_named(stands, session, &mut Vec::new())?.unwrap_or_default();
     let turn = |(entry, stands): (&EntryNumber, Stands)| Some((*entry, stands.turn?));
     Ok(entries.iter().zip(stands).filter_map(turn).collect())

@@ -21,12 +21,12 @@ use std::{
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::{
-    archive::Archive,
+    archive::At,
     json::Raw,
     model::{Block, EntryId, EntryNumber},
     report::{Diff, Difference, Side},
     session::{
-        Damages, Session, Target, View,
+        Damages, Target,
         graph::content,
         history::origins,
         read::lines::{self, Line},
@@ -43,14 +43,9 @@ struct Mark {
 }
 
 /// Compares two entries with their paths.
-pub fn diff(
-    archive: &Archive,
-    one: (&Session, &Target),
-    other: (&Session, &Target),
-) -> Result<Diff, OpsError> {
+pub fn diff(one: (&At<'_>, &Target), other: (&At<'_>, &Target)) -> Result<Diff, OpsError> {
     let damages = (Damages::gathered(), Damages::gathered());
-    let (a, b) =
-        (path(archive, one.0, one.1, &damages.0)?, path(archive, other.0, other.1, &damages.1)?);
+    let (a, b) = (path(one.0, one.1, &damages.0)?, path(other.0, other.1, &damages.1)?);
     let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
     let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
     let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
@@ -59,18 +54,17 @@ pub fn diff(
     };
     let (known_a, known_b) = (keys(a), keys(b));
     let mut sides = Sides {
-        archive,
         one,
         other,
-        a: marks(archive, one.0, a, &known_b, &damages.0)?,
-        b: marks(archive, other.0, b, &known_a, &damages.1)?,
+        a: marks(one.0, a, &known_b, &damages.0)?,
+        b: marks(other.0, b, &known_a, &damages.1)?,
         damages: &damages,
         rows: Vec::new(),
     };
     sides.compare()?;
     let rows = sides.rows;
-    let mut damaged = damages.0.met(archive.store(), one.0)?;
-    for found in damages.1.met(archive.store(), other.0)? {
+    let mut damaged = damages.0.met(one.0.store, one.0)?;
+    for found in damages.1.met(other.0.store, other.0)? {
         if !damaged.contains(&found) {
             damaged.push(found);
         }
@@ -80,19 +74,16 @@ pub fn diff(
 
 /// Returns the conversation up to a target: entries with their ids and line hashes.
 fn path(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     target: &Target,
     damages: &Damages,
 ) -> Result<Vec<(EntryNumber, EntryId, EntryId)>, OpsError> {
-    let store = archive.store();
-    let spans = store.state(session.key)?.spans;
-    let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
+    let view = session.view(target.position).gathering(damages);
     let kept = lines::last(&view, usize::MAX)?.entries;
     let mut path = Vec::with_capacity(kept.len());
     for range in EntryNumber::ranges(kept.iter().copied(), 1) {
-        let entries = archive.store().entries(session.key, range.clone())?;
-        let alone = content::alone(archive.store(), session.key, range, damages)?;
+        let entries = session.store.entries(session.key, range.clone())?;
+        let alone = content::alone(session.store, session.key, range, damages)?;
         let both = entries.into_iter().zip(alone);
         path.extend(both.map(|(entry, line)| (entry.n, entry.id, line)));
     }
@@ -100,8 +91,7 @@ fn path(
 }
 
 fn marks(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     side: &[(EntryNumber, EntryId, EntryId)],
     known: &BTreeSet<EntryId>,
     damages: &Damages,
@@ -109,7 +99,7 @@ fn marks(
     let unknown: Vec<EntryNumber> =
         side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
     let mut said = BTreeMap::new();
-    damages.lines(archive.store(), session.key, &unknown, &mut |n, line| {
+    damages.lines(session.store, session.key, &unknown, &mut |n, line| {
         let mut hasher = blake3::Hasher::new();
         match Raw::object(&line) {
             Some(record) => {
@@ -152,9 +142,8 @@ fn pairs(a: &[Mark], b: &[Mark]) -> Vec<(usize, usize)> {
 
 /// The two sides after the fork, while they are compared.
 struct Sides<'a> {
-    archive: &'a Archive,
-    one: (&'a Session, &'a Target),
-    other: (&'a Session, &'a Target),
+    one: (&'a At<'a>, &'a Target),
+    other: (&'a At<'a>, &'a Target),
     a: Vec<Mark>,
     b: Vec<Mark>,
     damages: &'a (Damages, Damages),
@@ -225,7 +214,7 @@ impl Sides<'_> {
         names.extend(line.uuid.as_ref().map(|uuid| format!("record {uuid}")));
         let session = if side == Side::One { self.one.0 } else { self.other.0 };
         if self.one.0.key == self.other.0.key {
-            let origin = origins::first(self.archive.store(), session, line.n)?;
+            let origin = origins::first(session, line.n)?;
             names.push(format!("entry {origin}"));
         }
         let blocks = line.messages.iter().flat_map(|message| &message.blocks);
@@ -241,10 +230,8 @@ impl Sides<'_> {
             Side::One => (self.one, &self.damages.0),
             Side::Other => (self.other, &self.damages.1),
         };
-        let store = self.archive.store();
-        let spans = store.state(session.key)?.spans;
-        let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
-        Ok(lines::lines(store, session, &view, entries)?)
+        let view = session.view(target.position).gathering(damages);
+        Ok(lines::lines(session, &view, entries)?)
     }
 }
 

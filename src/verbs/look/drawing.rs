@@ -14,14 +14,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::files,
     dag::{Web, unreached},
     files::states,
     json::Raw,
     model::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Image, Kind,
-        LineId, Message, OperationNumber, Position, Run, State, Timestamp, first_line,
+        LineId, Message, OperationNumber, Position, Run, Timestamp, first_line,
     },
     report::{Acts, Boundary, GraphNode, RevertedEnd},
     search::{Pattern, Seeker, Sought},
@@ -74,8 +74,7 @@ pub struct Detail<'a> {
 
 /// A session as a graph. Nodes are read one batch at a time, as they are passed on.
 pub struct Drawing<'a> {
-    archive: &'a Archive,
-    session: &'a Session,
+    session: &'a At<'a>,
     view: View<'a>,
     damages: Damages,
     places: Places,
@@ -130,41 +129,39 @@ pub struct Outlined<'d> {
 
 /// Draws a session.
 pub(crate) fn drawing<'a>(
-    archive: &'a Archive,
-    session: &'a Session,
+    session: &'a At<'a>,
     detail: Detail<'_>,
 ) -> Result<Drawing<'a>, OpsError> {
     let Detail { all, pattern, .. } = detail;
-    let state = archive.store().state(session.key)?;
-    let current = state.current().to_owned();
+    let current = session.state.current().to_owned();
     let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     let mut empty = Vec::new();
     let branches: Vec<(String, Position)> =
-        state.branches.iter().map(|(name, at)| (name.clone(), *at)).collect();
+        session.state.branches.iter().map(|(name, at)| (name.clone(), *at)).collect();
     for (name, position) in &branches {
         match position.head {
             Some(head) => heads.entry(head).or_default().push(name.clone()),
             None => empty.push(name.clone()),
         }
     }
-    let replays = Replays::of(archive.store(), session)?;
+    let replays = Replays::of(session)?;
     let before: BTreeMap<String, OperationNumber> = branches
         .iter()
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
         .collect();
     let damages = Damages::gathered();
-    let states = States::of(archive, session, &damages)?;
+    let states = States::of(session, &damages)?;
     let start = Position::default();
-    let view = View::new(archive.store(), session, start, Some(&state.spans)).gathering(&damages);
+    let view = session.view(start).gathering(&damages);
     let at = branches.iter().find(|(name, _)| *name == current).map(|(_, at)| *at);
     let positions = branches.into_iter().map(|(_, position)| position);
     let positions = positions.filter(|position| Some(*position) != at).collect();
-    let gathered = gather(archive, session, view, (at, positions), &states, &replays, all)?;
+    let gathered = gather(session, view, (at, positions), &states, &replays, all)?;
     let Gathered { mut paths, trunk, asides, view } = gathered;
     if !all {
-        heads = draw_once(archive, session, &view, &trunk, &mut paths, heads)?;
+        heads = draw_once(session, &view, &trunk, &mut paths, heads)?;
     }
-    let undone = undone(archive, session, &state)?;
+    let undone = undone(session)?;
     let mut edges = state_edges(session, &view, &trunk, &paths, &states)?;
     let mut nodes = paths.concat();
     if !detail.undone && !undone.is_empty() {
@@ -183,14 +180,13 @@ pub(crate) fn drawing<'a>(
         names.sort();
     }
     let left = states.left;
-    let places = Places::since(archive.store(), session, EntryNumber::FIRST)?;
+    let places = Places::since(session, EntryNumber::FIRST)?;
     let ends = |entry: EntryNumber| {
         heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
     };
-    let found = pattern.map(|pattern| find(archive, session, pattern)).transpose()?;
+    let found = pattern.map(|pattern| find(session, pattern)).transpose()?;
     let found = found.unwrap_or_default();
-    let plain =
-        if all { EntrySet::default() } else { plain_notes(archive, session, &view, &web.nodes)? };
+    let plain = if all { EntrySet::default() } else { plain_notes(session, &view, &web.nodes)? };
     let Stretches { all: mut stretches, members } =
         stretches(web, &view, &replays, &found, &plain, all, ends)?;
     let is_here = |stretch: &Stretch| {
@@ -199,13 +195,12 @@ pub(crate) fn drawing<'a>(
     let head = stretches.iter().position(is_here);
     let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
     let is_counted = detail.acts && members.len() <= COUNTED;
-    let counted = is_counted.then(|| count_acts(archive, session, &stretches, &members));
+    let counted = is_counted.then(|| count_acts(session, &stretches, &members));
     let (acts, edited) = counted.transpose()?.unwrap_or_default();
     let edited = is_counted.then_some(edited);
-    let at = checkpoints::standing_at(archive.store(), session)?;
-    let kin = kin(archive.store(), session)?;
+    let at = checkpoints::standing_at(session)?;
+    let kin = kin(session)?;
     let mut drawing = Drawing {
-        archive,
         session,
         view,
         damages,
@@ -279,7 +274,7 @@ impl Drawing<'_> {
         mut each: impl FnMut(GraphNode) -> Result<(), E>,
     ) -> Result<(), E> {
         for (batch, stretches) in self.stretches.chunks(BATCH).enumerate() {
-            let mut facts = Facts::read(self.archive, self.session, stretches, &self.damages)?;
+            let mut facts = Facts::read(self.session, stretches, &self.damages)?;
             for (n, stretch) in stretches.iter().enumerate() {
                 each(self.node(batch * BATCH + n, stretch, &mut facts)?)?;
             }
@@ -305,7 +300,7 @@ impl Drawing<'_> {
                 at = parents.first().copied();
             }
             let (time, words) = self.last_words(end)?;
-            let entry = id_of(self.archive.store(), self.session, end.last)?;
+            let entry = id_of(self.session.store, self.session, end.last)?;
             ends.push(RevertedEnd { branches, entry, after, turns, time, words });
         }
         Ok(ends)
@@ -387,7 +382,7 @@ impl Drawing<'_> {
         for &entry in members.iter().rev().take(LAST) {
             let record = self.view.record(entry)?;
             if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
-                let said = messages(self.archive.store(), self.session, entry).unwrap_or_default();
+                let said = messages(self.session, entry).unwrap_or_default();
                 if let Some(words) = said.iter().rev().find_map(|message| {
                     let text = message.text();
                     derive::words(&text).or_else(|| beginning(&text))
@@ -401,7 +396,7 @@ impl Drawing<'_> {
 
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
-        Ok(self.damages.met(self.archive.store(), self.session)?)
+        Ok(self.damages.met(self.session.store, self.session)?)
     }
 
     /// Returns the checkpoint before an entry.
@@ -485,17 +480,16 @@ struct States {
 }
 
 impl States {
-    fn of(archive: &Archive, session: &Session, damages: &Damages) -> Result<Self, OpsError> {
+    fn of(session: &At<'_>, damages: &Damages) -> Result<Self, OpsError> {
         let mut states = Self::default();
-        for held in states::generations(archive, session)? {
+        for held in states::generations(session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
-            let by = archive.store().operations(session.key, held.operation.alone())?;
+            let by = session.store.operations(session.key, held.operation.alone())?;
             if by.first().is_some_and(|by| by.command.takes_in()) {
                 states.ends.push(end);
             }
         }
-        let tip = archive.store().state(session.key)?;
-        for left in departures(archive.store(), session, &tip, damages)? {
+        for left in departures(session, damages)? {
             states.followed.extend(left.next.map(|next| (next, left.head)));
             states.left.insert(left.head, left.by);
         }
@@ -517,8 +511,7 @@ struct Gathered<'a> {
 
 /// Gathers the paths of branches and leaves.
 fn gather<'a>(
-    archive: &'a Archive,
-    session: &'a Session,
+    session: &'a At<'a>,
     mut view: View<'a>,
     (at, branches): (Option<Position>, Vec<Position>),
     states: &States,
@@ -533,7 +526,7 @@ fn gather<'a>(
         generations.entry(position.generation).or_default().push(position);
     }
     for (generation, positions) in generations {
-        let runs = archive.store().runs(session.key, generation, 0)?;
+        let runs = session.store.runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
         let mut known = EntrySet::default();
         // Entries after a horizon may change the path, so only heads with the same horizon share one.
@@ -624,14 +617,12 @@ fn state_edges(
 /// Maps entries to the last entry with the same line that undertext appended to the current path. Where an agent's file can only
 /// grow, an undo repeats what a revert removed.
 fn repeats(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     trunk: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, EntryNumber>, OpsError> {
-    let store = archive.store();
     let mut again = EntrySet::default();
     if !session.format.traits().is_rotatable {
-        for operation in store.operations(session.key, OperationNumber::ALL)? {
+        for operation in session.store.operations(session.key, OperationNumber::ALL)? {
             if operation.command.goes_elsewhere() {
                 again.extend(EntryNumber::each(operation.added()));
             }
@@ -640,16 +631,16 @@ fn repeats(
     let said: Vec<EntryNumber> =
         trunk.iter().copied().filter(|entry| again.contains(*entry)).collect();
     let mut lines: BTreeMap<LineId, EntryNumber> = BTreeMap::new();
-    store.lines(session.key, &said, &mut |entry, line| {
+    session.store.lines(session.key, &said, &mut |entry, line| {
         let line = line.map(|line| LineId::of(&line));
         lines.extend(line.ok().map(|line| (line, entry)));
     })?;
     let mut repeats = BTreeMap::new();
     if !lines.is_empty() {
         let trunk: EntrySet = trunk.iter().copied().collect();
-        let all = EntryNumber::each(EntryNumber::FIRST..store.state(session.key)?.next_entry());
+        let all = EntryNumber::each(EntryNumber::FIRST..session.state.next_entry());
         let all: Vec<EntryNumber> = all.filter(|entry| !trunk.contains(*entry)).collect();
-        store.lines(session.key, &all, &mut |entry, line| {
+        session.store.lines(session.key, &all, &mut |entry, line| {
             let last = line.ok().and_then(|line| lines.get(&LineId::of(&line)));
             repeats.extend(last.map(|last| (entry, *last)));
         })?;
@@ -660,14 +651,13 @@ fn repeats(
 /// Replaces repeated entries by their repeats, on paths and in heads. A record outside of the conversation that follows a
 /// repeated entry is dropped from paths, unless a branch ends there.
 fn draw_once(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     trunk: &[EntryNumber],
     paths: &mut [Vec<EntryNumber>],
     heads: BTreeMap<EntryNumber, Vec<String>>,
 ) -> Result<BTreeMap<EntryNumber, Vec<String>>, OpsError> {
-    let again = repeats(archive, session, trunk)?;
+    let again = repeats(session, trunk)?;
     if again.is_empty() {
         return Ok(heads);
     }
@@ -692,21 +682,21 @@ fn draw_once(
 }
 
 /// Returns the entries that match a pattern.
-fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
+fn find(session: &At<'_>, pattern: &Pattern) -> Result<EntrySet, OpsError> {
     let mut found = EntrySet::default();
-    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
+    let all = EntryNumber::FIRST..session.state.next_entry();
     let seeker = Seeker::new(Sought::Pattern(pattern.clone()));
-    seeker.scan(archive.store(), session, None, all, &mut |it| {
+    seeker.scan(session.store, session, None, all, &mut |it| {
         found.insert(it.entry);
     })?;
     Ok(found)
 }
 
 /// Returns the entries added by undone operations.
-fn undone(archive: &Archive, session: &Session, state: &State) -> Result<EntrySet, OpsError> {
+fn undone(session: &At<'_>) -> Result<EntrySet, OpsError> {
     let mut undone = EntrySet::default();
-    for n in state.undone() {
-        let by = archive.store().operations(session.key, n.alone())?.pop();
+    for n in session.state.undone() {
+        let by = session.store.operations(session.key, n.alone())?.pop();
         undone.extend(by.into_iter().flat_map(|by| EntryNumber::each(by.added())));
     }
     Ok(undone)
@@ -749,8 +739,7 @@ fn prune(
 
 /// Returns the notes that an agent wrote by itself. A note from a later state of the conversation was written by a person.
 fn plain_notes(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     nodes: &[EntryNumber],
 ) -> Result<EntrySet, OpsError> {
@@ -762,7 +751,7 @@ fn plain_notes(
         }
     }
     let mut plain = EntrySet::default();
-    archive.store().lines(session.key, &notes, &mut |entry, line| {
+    session.store.lines(session.key, &notes, &mut |entry, line| {
         let line = line.unwrap_or_default();
         if Raw::object(&line).is_some_and(|record| later(session, record).is_none()) {
             plain.insert(entry);
@@ -780,13 +769,9 @@ fn later(session: &Session, record: Raw<'_>) -> Option<String> {
 }
 
 /// Returns the messages of entries. An unreadable entry has none.
-pub(crate) fn said(
-    archive: &Archive,
-    session: &Session,
-    entries: &[EntryNumber],
-) -> Result<Vec<Message>, OpsError> {
+pub(crate) fn said(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<Message>, OpsError> {
     let mut said: Vec<Message> = Vec::new();
-    archive.store().lines(session.key, entries, &mut |_, line| {
+    session.store.lines(session.key, entries, &mut |_, line| {
         let line = line.unwrap_or_default();
         let record = Raw::object(&line);
         said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
@@ -796,16 +781,15 @@ pub(crate) fn said(
 
 /// Counts the acts in each stretch, and the files edited in any of them.
 fn count_acts(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     stretches: &[Stretch],
     members: &[EntryNumber],
 ) -> Result<(Vec<Acts>, u64), OpsError> {
-    let folder = archive.store().card(session.key)?.folder;
+    let folder = session.store.card(session.key)?.folder;
     let (mut acts, mut edited) = (vec![Acts::default(); stretches.len()], BTreeSet::new());
     for (acts, stretch) in acts.iter_mut().zip(stretches) {
         let range = stretch.members.start as usize..stretch.members.end as usize;
-        let mut said = said(archive, session, members.get(range).unwrap_or_default())?;
+        let mut said = said(session, members.get(range).unwrap_or_default())?;
         acts.failed = files::drop_failed(&mut said);
         for message in &mut said {
             message.blocks.retain(|block| match block {
@@ -841,19 +825,14 @@ struct Said {
 }
 
 impl Facts {
-    fn read(
-        archive: &Archive,
-        session: &Session,
-        stretches: &[Stretch],
-        damages: &Damages,
-    ) -> Result<Self, OpsError> {
+    fn read(session: &At<'_>, stretches: &[Stretch], damages: &Damages) -> Result<Self, OpsError> {
         let mut firsts: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.said).collect();
         firsts.sort_unstable();
         let lasts = stretches.iter().map(|stretch| stretch.last);
         let wanted: EntrySet = lasts.chain(firsts.iter().copied()).collect();
-        let ids = entry_ids(archive.store(), session, &wanted)?;
+        let ids = entry_ids(session.store, session, &wanted)?;
         let mut said = BTreeMap::new();
-        damages.lines(archive.store(), session.key, &firsts, &mut |n, line| {
+        damages.lines(session.store, session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    archive::Archive,
+    archive::At,
     json::Raw,
-    model::{DayTurns, EntryNumber, Glance, Kind, State},
-    session::{Session, graph::replay::Replays},
+    model::{DayTurns, EntryNumber, Glance, Kind},
+    session::graph::replay::Replays,
     verbs::{
         OpsError,
         look::drawing::{Detail, Drawing, drawing},
@@ -33,25 +33,21 @@ const LONGEST: u64 = 4 << 20;
 const DAY: i64 = 86_400_000;
 
 /// Computes the glance of a session.
-pub(crate) fn glance(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-    asked: &Asked,
-) -> Result<Glance, OpsError> {
-    let drawing = drawing(archive, session, Detail::default())?;
-    let lengths = archive.store().lengths(session.key, EntryNumber::FIRST..state.next_entry())?;
+pub(crate) fn glance(session: &At<'_>, asked: &Asked) -> Result<Glance, OpsError> {
+    let drawing = drawing(session, Detail::default())?;
+    let lengths =
+        session.store.lengths(session.key, EntryNumber::FIRST..session.state.next_entry())?;
     let is_long = lengths.into_iter().any(|length| length > LONGEST);
     // A session with such a long line is counted without reading its messages.
     let (full, context) = if is_long {
         (None, Vec::new())
     } else {
-        (full_enough(archive, session, asked), context(archive, session, &drawing)?)
+        (full_enough(session, asked), context(session, &drawing)?)
     };
     Ok(Glance {
-        operations: state.operations(),
+        operations: session.state.operations(),
         reverted: drawing.count_reverted()?,
-        compactions: compactions(archive, session, state)?,
+        compactions: compactions(session)?,
         tokens: full.as_ref().map(|full| full.tokens),
         window: full.as_ref().map(|full| full.window.tokens),
         context,
@@ -61,20 +57,20 @@ pub(crate) fn glance(
 
 /// Counts the compactions of a session. A rewritten one counts once; an undone one, or a context that undertext repeated, does
 /// not count.
-fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u64, OpsError> {
-    let (store, undone) = (archive.store(), state.undone());
-    let operations = if undone.is_empty() { Vec::new() } else { own(archive, session)? };
+fn compactions(session: &At<'_>) -> Result<u64, OpsError> {
+    let (_store, undone) = (session.store, session.state.undone());
+    let operations = if undone.is_empty() { Vec::new() } else { own(session)? };
     let is_undone = |boundary| {
         let found = of(&operations, boundary);
         found.is_some_and(|operation| undone.contains(&operation.n))
     };
     let (mut found, mut replays) = (BTreeSet::new(), None);
-    for boundary in boundaries(store, session, EntryNumber::FIRST..state.next_entry()) {
+    for boundary in boundaries(session, EntryNumber::FIRST..session.state.next_entry()) {
         let boundary = boundary?;
         if replays.is_none() {
-            replays = Some(Replays::of(store, session)?);
+            replays = Some(Replays::of(session)?);
         }
-        if !is_undone(boundary) && !is_said_again(store, session, boundary)? {
+        if !is_undone(boundary) && !is_said_again(session, boundary)? {
             found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
         }
     }
@@ -82,11 +78,7 @@ fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u6
 }
 
 /// Samples the sizes of the requests along the current path, in tokens.
-fn context(
-    archive: &Archive,
-    session: &Session,
-    drawing: &Drawing<'_>,
-) -> Result<Vec<u64>, OpsError> {
+fn context(session: &At<'_>, drawing: &Drawing<'_>) -> Result<Vec<u64>, OpsError> {
     let turns: Vec<(Kind, &[EntryNumber])> = drawing.turns()?;
     let mut samples = Vec::new();
     let buckets = turns.len().min(Glance::SAMPLES);
@@ -98,7 +90,7 @@ fn context(
             continue;
         }
         for (_, members) in of.iter().rev() {
-            if let Some(tokens) = request(archive, session, members)? {
+            if let Some(tokens) = request(session, members)? {
                 samples.push(tokens);
                 break;
             }
@@ -108,19 +100,14 @@ fn context(
 }
 
 /// Returns the size of the last request of a turn in tokens, as its answer reports it.
-fn request(
-    archive: &Archive,
-    session: &Session,
-    members: &[EntryNumber],
-) -> Result<Option<u64>, OpsError> {
-    let store = archive.store();
+fn request(session: &At<'_>, members: &[EntryNumber]) -> Result<Option<u64>, OpsError> {
     for &entry in members.iter().rev().take(LOOKED) {
-        let record = store.records(session.key, entry.alone())?.pop();
+        let record = session.store.records(session.key, entry.alone())?.pop();
         if record.is_none_or(|record| record.kind != Kind::Assistant) {
             continue;
         }
         let mut found = None;
-        store.lines(session.key, &[entry], &mut |_, line| {
+        session.store.lines(session.key, &[entry], &mut |_, line| {
             let line = line.unwrap_or_default();
             let said = Raw::object(&line).map(|record| session.format.messages(record));
             let usage = said.into_iter().flatten().filter_map(|message| message.usage);

@@ -1,10 +1,9 @@
 //! Graphs: forks of a session, its reverted ends, and the files that it used.
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::files,
     report::{GraphView, RevertedEnd, UsedFile},
-    session::Session,
     verbs::{
         OpsError,
         look::drawing::{self, Detail, Drawing},
@@ -12,17 +11,13 @@ use crate::{
 };
 
 /// Draws a session without reading its messages, for sessions that may be long.
-pub fn drawing<'a>(
-    archive: &'a Archive,
-    session: &'a Session,
-    detail: Detail<'_>,
-) -> Result<Drawing<'a>, OpsError> {
-    drawing::drawing(archive, session, detail)
+pub fn drawing<'a>(session: &'a At<'a>, detail: Detail<'_>) -> Result<Drawing<'a>, OpsError> {
+    drawing::drawing(session, detail)
 }
 
 /// Returns the graph of a session, condensed to turns or, with `all`, entry by entry.
-pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
-    let drawing = drawing(archive, session, Detail { all, ..Detail::default() })?;
+pub fn graph(session: &At<'_>, all: bool) -> Result<GraphView, OpsError> {
+    let drawing = drawing(session, Detail { all, ..Detail::default() })?;
     let mut nodes = Vec::new();
     drawing.each(|node| {
         nodes.push(node);
@@ -34,21 +29,21 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
 }
 
 /// Returns the reverted ends, newest first.
-pub fn reverted_ends(archive: &Archive, session: &Session) -> Result<Vec<RevertedEnd>, OpsError> {
-    drawing(archive, session, Detail::default())?.reverted()
+pub fn reverted_ends(session: &At<'_>) -> Result<Vec<RevertedEnd>, OpsError> {
+    drawing(session, Detail::default())?.reverted()
 }
 
 /// Returns the files named on the current path, edited ones first, each with the last turn that named it.
-pub fn files_used(archive: &Archive, session: &Session) -> Result<Vec<UsedFile>, OpsError> {
-    let drawing = drawing(archive, session, Detail::default())?;
+pub fn files_used(session: &At<'_>) -> Result<Vec<UsedFile>, OpsError> {
+    let drawing = drawing(session, Detail::default())?;
     let (mut messages, mut turns) = (Vec::new(), Vec::new());
     for stretch in drawing.stretches.iter().rev().filter(|stretch| !stretch.is_off) {
         let turn = drawing.before(stretch.said)?.map(|given| given.n);
-        messages.append(&mut drawing::said(archive, session, drawing.members_of(stretch))?);
+        messages.append(&mut drawing::said(session, drawing.members_of(stretch))?);
         turns.resize(messages.len(), turn.or(turns.last().copied().flatten()));
     }
     files::drop_failed(&mut messages);
-    let folder = archive.store().card(session.key)?.folder;
+    let folder = session.store.card(session.key)?.folder;
     let used = |named: files::Named| UsedFile {
         path: named.path,
         edits: named.n_changes,

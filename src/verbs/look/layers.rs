@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    archive::{Archive, without_credentials},
+    archive::{At, without_credentials},
     json::Raw,
     model::{Card, Command, EntryNumber, OperationNumber, PlaceNumber},
     report::{Conversation, Surroundings},
@@ -23,8 +23,8 @@ const NEWEST: usize = 256;
 const FIRST: PlaceNumber = PlaceNumber::new(16);
 
 /// Returns the surroundings that a native session recorded when it began.
-fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
-    let first = archive.store().operations(session.key, OperationNumber::FIRST.alone())?.pop();
+fn about(session: &At<'_>) -> Result<Option<Value>, OpsError> {
+    let first = session.store.operations(session.key, OperationNumber::FIRST.alone())?.pop();
     Ok(first.and_then(|first| match first.command {
         Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
         _ => None,
@@ -32,8 +32,8 @@ fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError
 }
 
 /// Returns the surroundings according to the records of a session; newer records take precedence.
-fn scene(archive: &Archive, session: &Session) -> Result<Scene, OpsError> {
-    let Some(view) = lines::view(archive.store(), session, None)? else {
+fn scene(session: &At<'_>) -> Result<Scene, OpsError> {
+    let Some(view) = lines::view(session, None) else {
         return Ok(Scene::default());
     };
     let newest = view.path(NEWEST)?.entries.into_iter().rev();
@@ -42,7 +42,7 @@ fn scene(archive: &Archive, session: &Session) -> Result<Scene, OpsError> {
         asked.extend(view.at(place)?);
     }
     let mut scenes = BTreeMap::new();
-    Damages::gathered().lines(archive.store(), session.key, &asked, &mut |entry, line| {
+    Damages::gathered().lines(session.store, session.key, &asked, &mut |entry, line| {
         let told = Raw::object(&line).map(|record| session.format.told(record));
         scenes.insert(entry, told.unwrap_or_default().scene);
     })?;
@@ -76,28 +76,28 @@ fn told(scene: Scene, session: &Session, card: &Card) -> [Value; 3] {
 
 /// Returns the five layers of a session: system, session and workspace as recorded at its beginning or found in its agent's
 /// records; conversation and tools from its entries.
-pub fn layers(archive: &Archive, session: &Session) -> Result<Surroundings, OpsError> {
-    let recorded = about(archive, session)?;
-    let card = archive.store().card(session.key)?;
+pub fn layers(session: &At<'_>) -> Result<Surroundings, OpsError> {
+    let recorded = about(session)?;
+    let card = session.store.card(session.key)?;
     let [system, about, workspace] = match recorded {
         Some(recorded) => {
             ["system", "session", "workspace"].map(|layer| recorded.get(layer).cloned())
         }
-        None => told(scene(archive, session)?, session, &card).map(Some),
+        None => told(scene(session)?, session, &card).map(Some),
     };
-    let entries = archive.store().state(session.key)?.entries();
+    let entries = session.state.entries();
     Ok(Surroundings {
         system,
         session: about,
         conversation: Conversation { turns: card.turns, entries, active: card.active },
-        tools: lines::recent_calls(archive.store(), session)?,
+        tools: lines::recent_calls(session)?,
         workspace,
     })
 }
 
 /// Returns the key that names the agent's conversation partner, if the session was set up with one.
-pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String>, OpsError> {
-    let about = about(archive, session)?;
+pub fn session_key(session: &At<'_>) -> Result<Option<String>, OpsError> {
+    let about = about(session)?;
     let key =
         |about: &Value| about.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
     Ok(about.as_ref().and_then(key))

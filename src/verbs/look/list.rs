@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, At},
     change::{self, reconcile::follow},
     files::deletion,
     model::{Glance, SessionName, Tie, TieKind, Timestamp},
@@ -121,15 +121,13 @@ pub fn list(
 }
 
 /// Returns the cached glance of a session. Computes it now unless the session is very long.
-pub fn known_glance(archive: &Archive, session: &Session, asked: &Asked) -> Option<Glance> {
-    let store = archive.store();
-    let state = store.state(session.key).ok()?;
-    let kept = store.glances(&[session.key]).ok()?.pop();
-    let kept = kept.filter(|(_, kept)| kept.operations == state.operations());
+pub fn known_glance(session: &At<'_>, asked: &Asked) -> Option<Glance> {
+    let kept = session.store.glances(&[session.key]).ok()?.pop();
+    let kept = kept.filter(|(_, kept)| kept.operations == session.state.operations());
     match kept {
         Some((_, kept)) => Some(kept),
-        None if state.entries() > LONG => None,
-        None => glance(archive, session, &state, asked).ok(),
+        None if session.state.entries() > LONG => None,
+        None => glance(session, asked).ok(),
     }
 }
 
@@ -145,8 +143,7 @@ pub fn keep_glances(archive: &Archive, glances: &[(SessionKey, Glance)]) -> Resu
 pub fn glance_all(archive: &Archive, sessions: &[Session], asked: &Asked) -> Result<(), OpsError> {
     let mut glances = Vec::new();
     for session in sessions {
-        let state = archive.store().state(session.key);
-        let made = state.ok().and_then(|state| glance(archive, session, &state, asked).ok());
+        let made = archive.at(session).ok().and_then(|session| glance(&session, asked).ok());
         glances.extend(made.map(|glance| (session.key, glance)));
     }
     keep_glances(archive, &glances)
@@ -164,9 +161,8 @@ fn active_since(
     for listed in found.listed.iter_mut().filter(|listed| listed.card.active < Some(since)) {
         // A damaged session, or one that cannot be followed, keeps the time on its card.
         let session = Session::from_store(listed.key, listed.name.clone());
-        let state = session.ok().zip(store.state(listed.key).ok());
-        if state.is_some_and(|(session, state)| follow(archive, &session, &state).unwrap_or(false))
-        {
+        let session = session.ok().and_then(|session| archive.at(&session).ok());
+        if session.is_some_and(|session| follow(&session).unwrap_or(false)) {
             listed.card = store.card(listed.key)?;
         }
     }
@@ -206,25 +202,25 @@ fn known(
     let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else {
         return Ok((bare, None));
     };
-    let (mut state, mut card) = (store.state(session.key)?, bare.card);
+    let (mut session, mut card) = (archive.at(&session)?, bare.card);
     // If the live file cannot be followed, the store's state is listed.
-    let has_grown = follow(archive, &session, &state).unwrap_or(false);
+    let has_grown = follow(&session).unwrap_or(false);
     if has_grown {
-        (state, card) = (store.state(session.key)?, store.card(session.key)?);
+        (session, card) = (session.again()?, store.card(session.key)?);
     }
-    let kept = kept.filter(|kept| kept.operations == state.operations()).cloned();
+    let kept = kept.filter(|kept| kept.operations == session.state.operations()).cloned();
     let (seen, is_fresh) = match kept {
         Some(kept) => (kept, false),
         // A session that cannot be read completely is listed anyway.
-        None => glance(archive, &session, &state, asked)
+        None => glance(&session, asked)
             .map_or_else(|_| (Glance::default(), false), |seen| (seen, !has_grown)),
     };
     let works_for_it = Tie { kind: TieKind::SubAgent, other: session.name.id.clone() };
     let fresh = is_fresh.then(|| seen.clone());
     let known = ListedSession {
         card,
-        kin: kin(store, &session)?,
-        branches: state.branches.len() as u64,
+        kin: kin(&session)?,
+        branches: session.state.branches.len() as u64,
         reverted: seen.reverted,
         compactions: seen.compactions,
         tokens: seen.tokens,
@@ -232,7 +228,7 @@ fn known(
         context: seen.context,
         sub_agents: store.tied(&session.name.format, &works_for_it, Some(session.key))?.len()
             as u64,
-        gone: deletion::lost(archive, &session, &state)?.is_some(),
+        gone: deletion::lost(&session)?.is_some(),
         ..bare
     };
     Ok((known, fresh))

@@ -1,12 +1,12 @@
 //! Statistics: the content of an archive, and its size.
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, At},
     files::generations,
     model::EntryNumber,
     report::{SessionStats, Stats},
-    session::{Session, read::checkpoints},
-    store::{SessionKey, Total},
+    session::read::checkpoints,
+    store::Total,
     verbs::OpsError,
 };
 
@@ -27,28 +27,20 @@ pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
 }
 
 /// Returns the totals of one session.
-pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, OpsError> {
-    let (store, name) = (archive.store(), session.name.clone());
-    let (entries, bytes) = count(archive, session.key)?;
+pub fn stats_of(session: &At<'_>) -> Result<SessionStats, OpsError> {
+    let name = session.name.clone();
+    let mut bytes = 0;
+    for batch in EntryNumber::batches(EntryNumber::FIRST..session.state.next_entry(), BATCH) {
+        bytes += session.store.lengths(session.key, batch)?.iter().sum::<u64>();
+    }
     Ok(SessionStats {
         session: name.id,
         agent: name.format,
-        entries,
+        entries: session.state.entries(),
         bytes,
-        turns: store.card(session.key)?.turns,
-        branches: store.state(session.key)?.branches.len() as u64,
-        checkpoints: checkpoints::count(store, session)?,
-        states: generations(archive, session)?.len() as u64,
+        turns: session.store.card(session.key)?.turns,
+        branches: session.state.branches.len() as u64,
+        checkpoints: checkpoints::count(session)?,
+        states: generations(session)?.len() as u64,
     })
-}
-
-/// Returns the number of entries of a session, and the total length of their lines.
-fn count(archive: &Archive, key: SessionKey) -> Result<(u64, u64), OpsError> {
-    let store = archive.store();
-    let state = store.state(key)?;
-    let mut bytes = 0;
-    for batch in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
-        bytes += store.lengths(key, batch)?.iter().sum::<u64>();
-    }
-    Ok((state.entries(), bytes))
 }

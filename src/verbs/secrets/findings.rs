@@ -19,7 +19,7 @@ use crate::{
         line,
     },
     redaction::{Kept, Redaction, Unfinished},
-    session::{Session, SessionError, Target, history::origins, read::lines},
+    session::{Session, SessionError, Stored, Target, history::origins, read::lines},
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
     verbs::{
         OpsError,
@@ -104,16 +104,16 @@ impl Search {
                 secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
             }
             Wanted::Entry(session, target) => {
-                let entry = lines::entry_of(store, session, target)?;
+                let entry = lines::entry_of(&Stored::of(store, session)?, target)?;
                 let entry = entry.ok_or(SessionError::Start)?;
-                for entry in versions(store, session, entry)? {
+                for entry in versions(&Stored::of(store, session)?, entry)? {
                     whole_lines(store, session.key, &[entry], &mut |_, line| {
                         goes_whole(&line);
                         secrets.extend(long_texts(&line));
                         texts.extend(message_texts(session, &line));
                     })?;
                 }
-                each_line(store, session, &mut |line| {
+                each_line(&Stored::of(store, session)?, &mut |line| {
                     if is_echo(session, line, &texts) {
                         whole.entry(LineId::of(line)).or_insert(Form::Echo);
                     }
@@ -122,17 +122,17 @@ impl Search {
             Wanted::Session(session) => {
                 // A session includes its sub-agents.
                 for session in family(store, session)? {
-                    each_line(store, &session, &mut goes_whole)?;
+                    each_line(&Stored::of(store, &session)?, &mut goes_whole)?;
                     sessions.insert(session.key);
                 }
                 for session in family(store, session)? {
-                    let state = store.state(session.key)?;
-                    for part in parts(store, &session, &state)? {
+                    let session = Stored::of(store, &session)?;
+                    for part in parts(&session)? {
                         let Part::Kept(KeptWhole { file, at, is_packed: false }) = part else {
                             continue;
                         };
                         let bytes = store.kept(session.key, at.0, at.1)?;
-                        let place = file.and_then(|n| state.file(n));
+                        let place = file.and_then(|n| session.state.file(n));
                         let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
                         let is_state = path.is_some_and(|path| session.format.is_state(path));
                         // A file with a record name may be a record of a session.
@@ -178,7 +178,8 @@ impl Search {
         let names_session = self.whole.is_empty() && sessions.iter().any(has_it);
         let work = |store: &dyn Store, n: usize| {
             let session = sessions.get(n)?;
-            Some(self.look(store, session, names_session))
+            let session = Stored::of(store, session).map_err(OpsError::from);
+            Some(session.and_then(|session| self.look(&session, names_session)))
         };
         let mut looked = Vec::new();
         in_order(archive.store(), sessions.len(), &work, &mut |found| looked.extend(found));
@@ -188,20 +189,14 @@ impl Search {
     }
 
     /// Searches a session. A secret may be part of a session id, which records of any session may contain.
-    fn look(
-        &self,
-        store: &dyn Store,
-        session: &Session,
-        names_session: bool,
-    ) -> Result<Redaction, OpsError> {
-        let state = store.state(session.key)?;
+    fn look(&self, session: &Stored<'_>, names_session: bool) -> Result<Redaction, OpsError> {
         let (mut lines, mut damaged) = (Vec::new(), None);
-        let mut fixed = self.fixed(session, &state);
+        let mut fixed = self.fixed(session, &session.state);
         let is_named = names_session || !fixed.is_empty();
         let mut keys = Vec::new();
         let mut rules = BTreeMap::new();
-        let all = EntryNumber::FIRST..state.next_entry();
-        store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
+        let all = EntryNumber::FIRST..session.state.next_entry();
+        session.store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
                 let (covered, found) = self.cover(session, &line);
                 let Some(mut covered) = covered.filter(|covered| *covered != line) else { return };
@@ -230,11 +225,11 @@ impl Search {
             all => Some(format!("the key fields of {} entries", all.len())),
         });
         let (mut words, mut kept, mut unfinished) = (Vec::new(), Vec::new(), Vec::new());
-        for part in parts(store, session, &state)? {
+        for part in parts(session)? {
             match part {
-                Part::Kept(one) => kept.extend(self.kept(store, session, &one)?),
+                Part::Kept(one) => kept.extend(self.kept(session, &one)?),
                 Part::Read(operation, run) => {
-                    self.read(session, &state, operation, run, &mut unfinished);
+                    self.read(session, &session.state, operation, run, &mut unfinished);
                 }
                 Part::Given(operation, given) => {
                     let is_whole = self.sessions.contains(&session.key);
@@ -246,17 +241,24 @@ impl Search {
             }
         }
         unfinished.retain(|one: &Unfinished| !one.lines.is_empty());
-        Ok(Redaction { session: session.clone(), lines, rules, words, kept, unfinished, fixed })
+        Ok(Redaction {
+            session: session.session.clone(),
+            lines,
+            rules,
+            words,
+            kept,
+            unfinished,
+            fixed,
+        })
     }
 
     /// Returns the replacement of a stored file, if it contains the secret.
     fn kept(
         &self,
-        store: &dyn Store,
-        session: &Session,
+        session: &Stored<'_>,
         &KeptWhole { file, at, is_packed }: &KeptWhole,
     ) -> Result<Option<Kept>, OpsError> {
-        let bytes = store.kept(session.key, at.0, at.1)?;
+        let bytes = session.store.kept(session.key, at.0, at.1)?;
         let covered = if is_packed {
             let mut cover = |line: &[u8]| {
                 let is_line = Raw::object(line).is_some();
@@ -384,14 +386,10 @@ fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
 }
 
 /// Returns an entry with all its versions: those it replaces and those that replace it.
-fn versions(
-    store: &dyn Store,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<BTreeSet<EntryNumber>, OpsError> {
-    let first = origins::first(store, session, entry)?;
+fn versions(session: &Stored<'_>, entry: EntryNumber) -> Result<BTreeSet<EntryNumber>, OpsError> {
+    let first = origins::first(session, entry)?;
     let mut versions = BTreeSet::from([first, entry]);
-    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
+    for (_, origin) in session.store.origins(session.key, EntryNumber::ALL)? {
         if versions.contains(&origin.origin) || versions.contains(&origin.entry) {
             versions.extend([origin.entry, origin.origin]);
         }
@@ -400,15 +398,11 @@ fn versions(
 }
 
 /// Passes all lines of a session to `see`.
-fn each_line(
-    store: &dyn Store,
-    session: &Session,
-    see: &mut dyn FnMut(&[u8]),
-) -> Result<(), OpsError> {
-    let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+fn each_line(session: &Stored<'_>, see: &mut dyn FnMut(&[u8])) -> Result<(), OpsError> {
+    let all = EntryNumber::FIRST..session.state.next_entry();
     for batch in EntryNumber::batches(all, BATCH) {
         let entries: Vec<_> = EntryNumber::each(batch).collect();
-        whole_lines(store, session.key, &entries, &mut |_, line| see(&line))?;
+        whole_lines(session.store, session.key, &entries, &mut |_, line| see(&line))?;
     }
     Ok(())
 }

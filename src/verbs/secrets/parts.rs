@@ -1,9 +1,9 @@
 //! Parts: what is stored of a session apart from its entries.
 
 use crate::{
-    model::{CheckpointNumber, FileNumber, OperationNumber, Run, State, Tagged, Text, Words},
-    session::Session,
-    store::{Store, StoreError},
+    model::{CheckpointNumber, FileNumber, OperationNumber, Run, Tagged, Text, Words},
+    session::Stored,
+    store::StoreError,
 };
 
 /// A part of a session.
@@ -27,16 +27,13 @@ pub(crate) struct KeptWhole {
 }
 
 /// Returns the parts of a session.
-pub(crate) fn parts(
-    store: &dyn Store,
-    session: &Session,
-    state: &State,
-) -> Result<Vec<Part>, StoreError> {
+pub(crate) fn parts(session: &Stored<'_>) -> Result<Vec<Part>, StoreError> {
     let mut parts = Vec::new();
-    let all = OperationNumber::FIRST..state.next_operation();
-    for mut operation in store.operations(session.key, all)? {
+    let all = OperationNumber::FIRST..session.state.next_operation();
+    for mut operation in session.store.operations(session.key, all)? {
         let (n, facts) = (operation.n, &operation.facts);
-        let packed = facts.containers.iter().map(|one| (true, state.file_of(one.generation)));
+        let packed =
+            facts.containers.iter().map(|one| (true, session.state.file_of(one.generation)));
         let plain = facts.sidecars.iter().map(|one| (false, Some(one.file)));
         for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
             parts.push(Part::Kept(KeptWhole { file, at: (n, at), is_packed }));
@@ -46,12 +43,12 @@ pub(crate) fn parts(
         };
         Tagged::texts(&mut operation, &mut see);
     }
-    let all = CheckpointNumber::FIRST..state.next_checkpoint();
-    for (n, checkpoint) in store.checkpoints(session.key, all)? {
+    let all = CheckpointNumber::FIRST..session.state.next_checkpoint();
+    for (n, checkpoint) in session.store.checkpoints(session.key, all)? {
         let words = checkpoint.note.as_ref().and_then(Text::words);
         parts.extend(words.map(|words| Part::Given(n, words.clone())));
     }
-    let growths = store.growths(session.key, OperationNumber::ALL)?.into_iter();
+    let growths = session.store.growths(session.key, OperationNumber::ALL)?.into_iter();
     parts.extend(growths.map(|(operation, run)| Part::Read(operation, run)));
     Ok(parts)
 }

@@ -109,7 +109,7 @@ pub fn follow_moved(
     for one in &plan.sessions {
         let name = SessionName { format: one.format.clone(), id: one.session.clone() };
         if let Some(session) = archive.session(&name)?
-            && files::missing(archive, &session, &archive.store().state(session.key)?)?.is_some()
+            && files::missing(&archive.at(&session)?)?.is_some()
         {
             lost.insert(name);
         }
@@ -145,7 +145,7 @@ fn report(archive: &Archive, search: &Search, found: &[Redaction]) -> Result<Red
         let card = archive.store().card(session.key)?;
         let count = lines.len() as u64;
         redacted.lines += count;
-        let state = archive.store().state(session.key)?;
+        let state = archive.at(session)?.state.clone();
         let files: BTreeSet<_> = kept.iter().filter_map(|kept| kept.file).collect();
         let places = files.into_iter().filter_map(|n| state.file(n));
         redacted.files.extend(places.map(|place| match archive.path_of(place) {

@@ -16,12 +16,12 @@ use std::{
 };
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, At},
     cover::SHORTEST,
     model::{EntryId, EntryNumber, FileNumber, Kind, OperationNumber},
     report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
     secrets::{Allowed, Found, Masking, Masks, Rules},
-    session::{Session, Stand, read::status::Precision},
+    session::{Session, Stand, Stored, read::status::Precision},
     store::{SessionFilter, Sieve, Store, StoreError},
     verbs::{
         OpsError,
@@ -68,7 +68,7 @@ pub(crate) struct Suspect {
 
 /// Where in a session something was found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum At {
+enum Place {
     Entry(EntryNumber),
     Kept(FileNumber),
     Unfinished(OperationNumber),
@@ -85,7 +85,7 @@ struct Answer {
 
 /// A match at a place.
 struct Find {
-    at: At,
+    at: Place,
     found: Found,
     /// The text before it.
     lead: String,
@@ -93,7 +93,7 @@ struct Find {
 
 impl Find {
     /// Returns the matches in a text at a place.
-    fn all(text: &[u8], at: At) -> impl Iterator<Item = Self> {
+    fn all(text: &[u8], at: Place) -> impl Iterator<Item = Self> {
         let found = Rules::get().find(text).into_iter();
         found.map(move |found| Self { at, lead: lead(text, &found.secret), found })
     }
@@ -137,7 +137,7 @@ struct Known {
     /// The strongest rule that matches.
     rule: usize,
     /// Its places: the member, and the place in it.
-    places: Vec<(usize, At)>,
+    places: Vec<(usize, Place)>,
     /// The text before it at its first place.
     lead: String,
 }
@@ -159,11 +159,12 @@ pub(crate) fn suspects(archive: &Archive, suspects: &Suspects) -> Result<Vec<Sus
 }
 
 /// Returns masks for a document of a session: a secret found anywhere in the session is masked everywhere.
-pub fn masking(archive: &Archive, session: &Session, masks: Masks) -> Result<Masking, OpsError> {
+pub fn masking(session: &At<'_>, masks: Masks) -> Result<Masking, OpsError> {
     let found = match &masks.secrets {
         Some(allowed) => {
-            let (session, allowed) = (Some(session.clone()), allowed.clone());
-            suspects(archive, &Suspects { session, allowed, ..Suspects::default() })?
+            let (only, allowed) = (Some(session.session.clone()), allowed.clone());
+            let asked = Suspects { session: only, allowed, ..Suspects::default() };
+            suspects(session.archive, &asked)?
         }
         None => Vec::new(),
     };
@@ -196,7 +197,9 @@ fn find(
     let sieve = Sieve::new([|bytes: &[u8]| Rules::get().first(bytes)]);
     let work = |store: &dyn Store, n: usize| {
         let piece = pieces.get(n);
-        piece.map(|(_, member, range)| look(store, &member.session, range.as_ref(), &sieve))
+        piece.map(|(_, member, range)| {
+            look(&Stored::of(store, &member.session)?, range.as_ref(), &sieve)
+        })
     };
     let (mut ahead, mut failed) = (pieces.iter(), None);
     held.in_order(pieces.len(), &work, &mut |answer| {
@@ -213,9 +216,9 @@ fn find(
         return Err(error);
     }
     for (n, member) in members.iter().enumerate().filter(|(_, member)| member.is_grown) {
-        let end = archive.store().state(member.session.key)?.next_entry();
-        let grown = member.held..end;
-        findings.take(suspects, n, look(archive.store(), &member.session, Some(&grown), &sieve)?);
+        let session = archive.at(&member.session)?;
+        let grown = member.held..session.state.next_entry();
+        findings.take(suspects, n, look(&session, Some(&grown), &sieve)?);
     }
     findings.told.sessions = members.len() as u64;
     findings.members = members;
@@ -224,27 +227,30 @@ fn find(
 
 /// Searches entries of a session, or its other parts.
 fn look(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     entries: Option<&Range<EntryNumber>>,
     sieve: &Sieve,
 ) -> Result<Answer, OpsError> {
     let mut answer = Answer::default();
     if let Some(range) = entries {
         if !range.is_empty() {
-            store.sift(session.key, range.clone(), sieve, &mut |entry, line| match line {
-                Ok(line) => answer.found.extend(Find::all(&line, At::Entry(entry))),
-                Err(_) => answer.damaged += 1,
-            })?;
+            session.store.sift(
+                session.key,
+                range.clone(),
+                sieve,
+                &mut |entry, line| match line {
+                    Ok(line) => answer.found.extend(Find::all(&line, Place::Entry(entry))),
+                    Err(_) => answer.damaged += 1,
+                },
+            )?;
         }
         return Ok(answer);
     }
-    let state = store.state(session.key)?;
-    for (file, (operation, at, _)) in &state.sidecars {
-        let bytes = store.kept(session.key, *operation, *at)?;
-        answer.found.extend(Find::all(&bytes, At::Kept(*file)));
+    for (file, (operation, at, _)) in &session.state.sidecars {
+        let bytes = session.store.kept(session.key, *operation, *at)?;
+        answer.found.extend(Find::all(&bytes, Place::Kept(*file)));
     }
-    for part in parts(store, session, &state)? {
+    for part in parts(session)? {
         match part {
             // Only the current content of files is searched, above.
             Part::Kept(_) => {}
@@ -252,11 +258,11 @@ fn look(
                 let Some(line) = run.unfinished() else { continue };
                 let is_cut =
                     |secret: &str| secret.len() < WHOLE && line.ends_with(secret.as_bytes());
-                let found = Find::all(line, At::Unfinished(operation));
+                let found = Find::all(line, Place::Unfinished(operation));
                 answer.found.extend(found.filter(|one| !is_cut(&one.found.secret)));
             }
             Part::Given(operation, words) => {
-                answer.found.extend(Find::all(words.text.as_bytes(), At::Given(operation)));
+                answer.found.extend(Find::all(words.text.as_bytes(), Place::Given(operation)));
             }
         }
     }
@@ -303,23 +309,23 @@ fn tell(
     let secrets = || all.iter().filter(|(_, known)| is_asked(known.rule));
     let mut entries: BTreeMap<usize, Vec<EntryNumber>> = BTreeMap::new();
     for (member, at) in secrets().flat_map(|(_, known)| &known.places) {
-        if let At::Entry(entry) = at {
+        if let Place::Entry(entry) = at {
             entries.entry(*member).or_default().push(*entry);
         }
     }
     let standing = stand(archive, &members, &entries, &mut told)?;
-    let mut found: Vec<((usize, At), Secret, Suspect)> = Vec::new();
+    let mut found: Vec<((usize, Place), Secret, Suspect)> = Vec::new();
     for (secret, Known { rule, places: at, lead }) in secrets() {
         let mut at = at.clone();
-        let rank = |(member, at): &(usize, At)| {
+        let rank = |(member, at): &(usize, Place)| {
             let place = match at {
-                At::Entry(entry) => standing.get(member).and_then(|all| all.get(entry)),
+                Place::Entry(entry) => standing.get(member).and_then(|all| all.get(entry)),
                 _ => None,
             };
             (*member, !place.is_some_and(|(place, _)| place.stand == Stand::Current), *at)
         };
         at.sort_by_key(rank);
-        let place = |(member, at): &(usize, At)| {
+        let place = |(member, at): &(usize, Place)| {
             let (standing, member) = (standing.get(member), members.get(*member)?);
             place(archive, member, standing, *at, suspects, &telling).transpose()
         };
@@ -387,13 +393,13 @@ fn place(
     archive: &Archive,
     Member { session, listed, .. }: &Member,
     standing: Option<&Standing>,
-    at: At,
+    at: Place,
     suspects: &Suspects,
     telling: &Telling<'_>,
 ) -> Result<Option<SecretPlace>, OpsError> {
     let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
     let spot = match at {
-        At::Entry(entry) => {
+        Place::Entry(entry) => {
             let damage = || StoreError::corrupt(entry.to_string(), "it is not on any path");
             let place = standing.and_then(|all| all.get(&entry)).cloned();
             let (mut found, is_summary) = place.ok_or_else(damage)?;
@@ -409,16 +415,16 @@ fn place(
             Spot::Entry { found, is_summary }
         }
         _ if suspects.entry.is_some() => return Ok(None),
-        At::Kept(file) => {
-            let state = archive.store().state(session.key)?;
+        Place::Kept(file) => {
+            let session = archive.at(session)?;
             let damage = || StoreError::corrupt("a session's state", "it does not name a file");
-            let place = state.file(file).ok_or_else(damage)?;
+            let place = session.state.file(file).ok_or_else(damage)?;
             let path = archive.path_of(place).map(|path| path.display().to_string());
             let path = path.unwrap_or_else(|| String::from_utf8_lossy(place.path()).into_owned());
             Spot::Kept { path: harmless(path) }
         }
-        At::Unfinished(operation) => Spot::Unfinished { operation },
-        At::Given(operation) => Spot::Given { operation },
+        Place::Unfinished(operation) => Spot::Unfinished { operation },
+        Place::Given(operation) => Spot::Given { operation },
     };
     let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
     Ok(Some(SecretPlace { session: session.name.clone(), title, spot }))

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{Archive, At, SyncError, Vain},
     change::{self, goal::Stay, reconcile::comeback},
     files::{
         at::Standing,
@@ -28,21 +28,13 @@ use crate::{
 
 /// Makes a file the live file of its session: `file`, or by default the one imported last. A file that its agent cannot resume is
 /// not attached.
-pub fn attach(
-    archive: &mut Archive,
-    session: &Session,
-    file: Option<&Path>,
-) -> Result<Attached, OpsError> {
-    attach_file(archive, session, file)
+pub fn attach(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsError> {
+    attach_file(session, file)
 }
 
 /// Like [`attach`], also for use within another change.
-pub(crate) fn attach_file(
-    archive: &Archive,
-    session: &Session,
-    file: Option<&Path>,
-) -> Result<Attached, OpsError> {
-    let (mut attached, done) = change::execute_uncaught(archive, session, |before| {
+pub(crate) fn attach_file(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsError> {
+    let (mut attached, done) = change::execute_uncaught(session, |before| {
         let (n, path, generation) = wanted_file(before, file)?;
         let mut attached =
             Attached { path, attached: true, left: None, operation: None, notices: Vec::new() };
@@ -181,17 +173,15 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
         return Err(SyncError::NoFormat(path).into());
     };
     let session = Session::from_store(key, name)?;
-    let mut attached = attach(archive, &session, Some(&path))?;
+    let mut attached = attach(&archive.at(&session)?, Some(&path))?;
     attached.notices.splice(0..0, notices);
     Ok((session, attached))
 }
 
 /// Detaches the agent's file from a session. The file stays as it is.
-pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
-    change::exclusively(archive, |store| {
-        comeback::follow(archive, session, &store.state(session.key)?)
-    })?;
-    let (path, done) = change::execute_uncaught(archive, session, |before| {
+pub fn detach(session: &At<'_>) -> Result<Attached, OpsError> {
+    change::exclusively(session.archive, |_| comeback::follow(session.again()?))?;
+    let (path, done) = change::execute_uncaught(session, |before| {
         let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
         let steps =
             Steps { live: Some(Step { from: before.state.live, to: None }), ..Steps::default() };

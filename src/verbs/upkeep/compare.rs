@@ -110,7 +110,7 @@ impl<'a> Files<'a> {
         hashed: Option<Hashed>,
         store: StoreIs,
     ) -> Result<(), OpsError> {
-        for rotated in rotations::rotations(self.archive, self.session)? {
+        for rotated in rotations::rotations(&self.archive.at(self.session)?)? {
             let problem = match rotated.state {
                 RotatedState::Whole => continue,
                 RotatedState::Changed if store.is_damaged => note(BLAMELESS),
@@ -191,7 +191,7 @@ impl<'a> Files<'a> {
         }
         let behind = live_file::is_behind(self.archive, tip)?;
         let is_pending =
-            *attached && agent_file::is_pending(self.archive, self.session, tip, path)?;
+            *attached && agent_file::is_pending(&self.archive.at(self.session)?, path)?;
         Ok(Some(if store.is_damaged {
             note(BLAMELESS)
         } else if is_pending {

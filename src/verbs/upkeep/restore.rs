@@ -3,12 +3,12 @@
 use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf};
 
 use crate::{
-    archive::{Archive, SyncError, Vain},
+    archive::{Archive, At, SyncError, Vain},
     change::{self, goal::reach::Reach},
     disk::Stamp,
     files::{deletion, live_file::live_file},
     intake::{self, PutBack},
-    model::{Command, MAIN, State, Timestamp},
+    model::{Command, MAIN, Timestamp},
     report::{Attached, LostFile, Notice, Restored, Sidecars},
     session::{
         Session,
@@ -24,44 +24,46 @@ const APART: i64 = 10_000;
 const OLDEST: i64 = 15 * 86_400_000;
 
 /// Writes the deleted files of a session back to where its agent reads them, with their sidecars, and attaches the agent's file.
-pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
-    let now = archive.now();
-    restore_at(archive, session, now)
+pub fn restore(session: &At<'_>) -> Result<Restored, OpsError> {
+    let now = session.archive.now();
+    restore_at(session, now)
 }
 
 /// Restores one of several sessions. Their files get times in the order of last use, because agents choose the session to
 /// continue by time.
 pub fn restore_lost(archive: &mut Archive, lost: &LostFile) -> Result<Restored, OpsError> {
-    restore_at(archive, &lost.session, lost.at)
+    restore_at(&archive.at(&lost.session)?, lost.at)
 }
 
-fn restore_at(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
+fn restore_at(session: &At<'_>, at: Timestamp) -> Result<Restored, OpsError> {
     // One lock for all steps, so that the result of each still holds in the next.
-    change::exclusively(archive, |_| put_back(archive, session, at))
+    change::exclusively(session.archive, |_| put_back(&session.again()?, at))
 }
 
-fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
-    let PutBack { files, unlisted } = intake::put_back(archive, session, at)?;
-    let sidecars = intake::put_sidecars_back(archive, session, at)?;
+fn put_back(session: &At<'_>, at: Timestamp) -> Result<Restored, OpsError> {
+    let PutBack { files, unlisted } = intake::put_back(session, at)?;
+    let session = &session.again()?;
+    let sidecars = intake::put_sidecars_back(session, at)?;
     let Some(last) = files.last() else {
         if sidecars == Sidecars::default() {
-            return Err(nothing(archive, session)?.into());
+            let live = live_file(session.archive, &session.state);
+            let there = live.filter(|live| live.attached).map(|live| live.path);
+            return Err(SyncError::Nothing(Vain::Restore { there }).into());
         }
         let notices = Vec::new();
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     };
-    let stood = archive.store().state(session.key)?;
     // If only an older file came back, the session still has the agent's file that continues from it.
-    if live_file(archive, &stood).is_some_and(|live| live.path != *last) {
+    if live_file(session.archive, &session.state).is_some_and(|live| live.path != *last) {
         let notices = Vec::new();
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     }
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
     let mut rotated = None;
-    let (attached, notices) = match attach_file(archive, session, Some(last)) {
+    let (attached, notices) = match attach_file(session, Some(last)) {
         Ok(mut attached) if attached.attached => {
             attached.notices.extend(unlisted);
-            rotated = go_on(archive, session, &stood, &mut attached)?;
+            rotated = go_on(session, &mut attached)?;
             (Some(attached), Vec::new())
         }
         // The agent cannot resume this file; it stays unattached.
@@ -77,17 +79,13 @@ fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Resto
 
 /// Moves the agent to where the session was while its file did not exist, if the format can express that: the file may contain
 /// turns that were reverted since. Returns the path of the restored file if another one replaced it.
-fn go_on(
-    archive: &Archive,
-    session: &Session,
-    stood: &State,
-    attached: &mut Attached,
-) -> Result<Option<PathBuf>, OpsError> {
+fn go_on(session: &At<'_>, attached: &mut Attached) -> Result<Option<PathBuf>, OpsError> {
+    let stood = &session.state;
     let (Some(target), current) = (stood.position(), stood.current()) else { return Ok(None) };
     if attached.left.is_none() && current == MAIN {
         return Ok(None);
     }
-    let done = change::execute(archive, session, |before| {
+    let done = change::execute(session, |before| {
         let mut steps = Steps::default();
         if let Some(left) = &attached.left {
             steps.set(left, None);
@@ -113,13 +111,6 @@ fn go_on(
     }
 }
 
-/// Returns why there is nothing to restore.
-fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> {
-    let live = live_file(archive, &archive.store().state(session.key)?);
-    let there = live.filter(|live| live.attached).map(|live| live.path);
-    Ok(SyncError::Nothing(Vain::Restore { there }))
-}
-
 /// Returns the sessions with deleted files, of one format or of all, the last used first.
 pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
     let mut sessions = archive.every()?;
@@ -128,11 +119,8 @@ pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, Op
 }
 
 /// Returns the deleted files of a session and its sub-agents.
-pub fn lost_with_sub_agents(
-    archive: &Archive,
-    session: &Session,
-) -> Result<Vec<LostFile>, OpsError> {
-    lost_of(archive, &family(archive.store(), session)?)
+pub fn lost_with_sub_agents(session: &At<'_>) -> Result<Vec<LostFile>, OpsError> {
+    lost_of(session.archive, &family(session.store, session)?)
 }
 
 /// Returns the deleted files of these sessions, each with the time that its restored file gets. The times are close to now, so
@@ -142,9 +130,10 @@ fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, Ops
     let (mut all, mut newest) = (Vec::new(), BTreeMap::new());
     for session in sessions {
         let project = (session.name.format.clone(), archive.store().card(session.key)?.folder);
-        let lost = lost_files(archive, session)?;
+        let session = archive.at(session)?;
+        let lost = lost_files(&session)?;
         if lost.as_ref().is_none_or(|lost| lost.path.is_none())
-            && let Some(live) = live_file(archive, &archive.store().state(session.key)?)
+            && let Some(live) = live_file(archive, &session.state)
             && let Ok(Some(Stamp { modified: (seconds, nanos), .. })) = Stamp::at(&live.path)
         {
             let at = Timestamp(seconds.saturating_mul(1000) + nanos / 1_000_000);
@@ -166,21 +155,20 @@ fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, Ops
 }
 
 /// Returns the agent's file of a session if it was deleted.
-pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
-    let state = archive.store().state(session.key)?;
-    Ok(deletion::lost(archive, session, &state)?.map(|lost| lost.path))
+pub fn lost_file(session: &At<'_>) -> Result<Option<PathBuf>, OpsError> {
+    Ok(deletion::lost(session)?.map(|lost| lost.path))
 }
 
 /// Returns the deleted files of a session, if any.
-fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
-    let state = archive.store().state(session.key)?;
-    let path = deletion::lost(archive, session, &state)?.map(|lost| lost.path);
-    let sidecars = intake::sidecars::lost(archive, session, &state);
+fn lost_files(session: &At<'_>) -> Result<Option<LostFile>, OpsError> {
+    let path = deletion::lost(session)?.map(|lost| lost.path);
+    let sidecars = intake::sidecars::lost(session);
     if path.is_none() && sidecars.is_empty() {
         return Ok(None);
     }
-    let seen = path.as_ref().map(|path| deletion::used(archive, path)).transpose()?.flatten();
-    let active = || Ok(archive.store().card(session.key)?.active.unwrap_or_default());
+    let seen =
+        path.as_ref().map(|path| deletion::used(session.archive, path)).transpose()?.flatten();
+    let active = || Ok(session.store.card(session.key)?.active.unwrap_or_default());
     let used = seen.map_or_else(active, Ok::<_, OpsError>)?;
-    Ok(Some(LostFile { session: session.clone(), path, sidecars, used, at: used }))
+    Ok(Some(LostFile { session: session.session.clone(), path, sidecars, used, at: used }))
 }

@@ -17,7 +17,7 @@ use crate::{
     disk, mend,
     model::{EntryNumber, OperationNumber, Origin, Running, State},
     report::{Finding, Verified},
-    session::{Session, history::oddities, rows},
+    session::{Session, Stored, history::oddities, rows},
     store::{Fault, FaultKind, SessionKey, Store, StoreError},
     verbs::{
         OpsError,
@@ -314,7 +314,7 @@ impl Check<'_> {
     /// Notes each kind of oddity once.
     fn oddities(&mut self) -> Result<(), OpsError> {
         let store = self.store;
-        for (what, entries) in oddities::oddities(store, self.session)? {
+        for (what, entries) in oddities::oddities(&Stored::of(store, self.session)?)? {
             let mut named = Vec::new();
             for n in entries.iter().take(NAMED) {
                 let entry = store.entries(self.session.key, n.alone())?.pop();

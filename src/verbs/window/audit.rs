@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    archive::Archive,
+    archive::At,
     json::Raw,
     model::{Command, EntryNumber, OperationNumber, Resized, Timestamp},
     report::{Audit, Omitted, Replaced},
     session::{
-        Damages, Session, entry_ids,
+        Damages, entry_ids,
         history::origins,
         ids::NEAR,
         read::{
@@ -29,27 +29,27 @@ use crate::{
 const BATCH: usize = 4096;
 
 /// Returns every replaced entry, and what the agent itself omitted.
-pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
-    let all = archive.store().origins(session.key, EntryNumber::ALL)?;
-    let undone = archive.store().state(session.key)?.undone();
+pub fn audit(session: &At<'_>) -> Result<Audit, OpsError> {
+    let all = session.store.origins(session.key, EntryNumber::ALL)?;
+    let undone = session.state.undone();
     let cut = || all.iter().filter(|(_, origin)| origin.cut.is_some());
     let wanted: BTreeSet<OperationNumber> = cut().map(|(operation, _)| *operation).collect();
     let mut by = BTreeMap::new();
     for range in OperationNumber::ranges(wanted, NEAR) {
-        for operation in archive.store().operations(session.key, range)? {
+        for operation in session.store.operations(session.key, range)? {
             by.insert(operation.n, operation);
         }
     }
     let both = cut().flat_map(|(_, origin)| [origin.entry, origin.origin]);
     let mut firsts = BTreeMap::new();
     for (_, origin) in cut() {
-        firsts.insert(origin.entry, origins::first(archive.store(), session, origin.origin)?);
+        firsts.insert(origin.entry, origins::first(session, origin.origin)?);
     }
     let wholes: Vec<EntryNumber> = firsts.values().copied().collect();
-    let turns = turns_of(archive.store(), session, &wholes)?;
-    let ids = entry_ids(archive.store(), session, &both.chain(wholes).collect())?;
+    let turns = turns_of(session.store, session, &wholes)?;
+    let ids = entry_ids(session.store, session, &both.chain(wholes).collect())?;
     let damages = Damages::gathered();
-    let view = lines::view(archive.store(), session, None)?.map(|view| view.gathering(&damages));
+    let view = lines::view(session, None).map(|view| view.gathering(&damages));
     let mut replaced = Vec::with_capacity(all.len());
     for (n, origin) in &all {
         let (Some(cut), Some(operation)) = (&origin.cut, by.get(n)) else { continue };
@@ -88,14 +88,13 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         });
     }
     let replaces = all.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
-    let earlier = earlier(archive, session, &replaces, &damages)?;
-    Ok(Audit { replaced, earlier, damaged: damages.met(archive.store(), session)? })
+    let earlier = earlier(session, &replaces, &damages)?;
+    Ok(Audit { replaced, earlier, damaged: damages.met(session.store, session)? })
 }
 
 /// Returns the omissions that an agent's records report. Records that replace others report nothing new.
 fn earlier(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     replaces: &BTreeMap<EntryNumber, EntryNumber>,
     damages: &Damages,
 ) -> Result<Vec<Omitted>, OpsError> {
@@ -103,12 +102,12 @@ fn earlier(
     if telling.is_empty() {
         return Ok(Vec::new());
     }
-    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
+    let all = EntryNumber::FIRST..session.state.next_entry();
     // Compactions by undertext are in its operations, and contexts that it repeated were reported before.
-    let own = own(archive, session)?;
+    let own = own(session)?;
     let mut found = Vec::new();
     for batch in EntryNumber::batches(all, BATCH) {
-        let records = archive.store().records(session.key, batch)?;
+        let records = session.store.records(session.key, batch)?;
         let times: BTreeMap<EntryNumber, Option<Timestamp>> = records
             .into_iter()
             .filter(|record| telling.contains(&record.kind) && !replaces.contains_key(&record.n))
@@ -116,15 +115,15 @@ fn earlier(
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<EntryNumber> = times.keys().copied().collect();
-        damages.lines(archive.store(), session.key, &entries, &mut |n, line| {
+        damages.lines(session.store, session.key, &entries, &mut |n, line| {
             let told = Raw::object(&line).map(|record| session.format.earlier(record));
             let time = times.get(&n).copied().flatten();
             found.extend(told.into_iter().flatten().map(|one| (n, time, one)));
         })?;
     }
-    let ids = entry_ids(archive.store(), session, &found.iter().map(|(n, ..)| *n).collect())?;
+    let ids = entry_ids(session.store, session, &found.iter().map(|(n, ..)| *n).collect())?;
     let entries: Vec<EntryNumber> = ids.keys().copied().collect();
-    let turns = turns_of(archive.store(), session, &entries)?;
+    let turns = turns_of(session.store, session, &entries)?;
     let omitted = |(n, at, earlier)| {
         Some(Omitted { entry: *ids.get(&n)?, turn: turns.get(&n).copied(), at, earlier })
     };

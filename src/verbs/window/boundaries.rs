@@ -14,13 +14,13 @@ use std::{
 };
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::{Item, loss::Check, plan::Piece},
     json::Raw,
     model::{Command, EntryNumber, Kind, Landmark, Message, Operation, PlaceNumber, Role, Text},
     report::Boundary,
     session::{
-        Damages, Session, View, entry_ids, graph::replay::Replays, history::departures::set_aside,
+        Damages, Stored, View, entry_ids, graph::replay::Replays, history::departures::set_aside,
         read::lines,
     },
     verbs::{
@@ -38,14 +38,13 @@ use crate::{
 const SUMMARY_WITHIN: usize = 8;
 
 /// Returns the compactions of a session: those by its agent on the current path, then those by undertext.
-pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
-    let undone = archive.store().state(session.key)?.undone();
-    let operations = own(archive, session)?;
-    let replays = Replays::of(archive.store(), session)?;
-    let is_theirs =
-        |entry: EntryNumber| is_agents(archive, session, &operations, replays.first(entry));
-    let mut boundaries = by_agent(archive, session, &is_theirs)?;
-    let branches = archive.store().state(session.key)?.branches;
+pub fn audit_boundaries(session: &At<'_>) -> Result<Vec<Boundary>, OpsError> {
+    let undone = session.state.undone();
+    let operations = own(session)?;
+    let replays = Replays::of(session)?;
+    let is_theirs = |entry: EntryNumber| is_agents(session, &operations, replays.first(entry));
+    let mut boundaries = by_agent(session, &is_theirs)?;
+    let branches = &session.state.branches;
     let mut ours = Vec::new();
     for operation in operations {
         let added = operation.added();
@@ -67,9 +66,9 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
         };
         // The state from before is a branch, or an earlier part of the same file.
         let before = left.and_then(|left| branches.get(&*left.to_text())?.head);
-        let entry = archive.store().landmark(session.key, Landmark::Boundary, added)?;
-        let turns = turns_of(archive.store(), session, before.or(entry).as_slice())?;
-        let ids = entry_ids(archive.store(), session, &entry.into_iter().collect())?;
+        let entry = session.store.landmark(session.key, Landmark::Boundary, added)?;
+        let turns = turns_of(session.store, session, before.or(entry).as_slice())?;
+        let ids = entry_ids(session.store, session, &entry.into_iter().collect())?;
         let is_redacted = matches!(losses, Some(Text::Absent(_)));
         let losses = losses.map(|losses| losses.to_text());
         ours.push(Boundary {
@@ -96,16 +95,13 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
 
 /// Returns the compactions by the agent.
 fn by_agent(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     is_theirs: &dyn Fn(EntryNumber) -> Result<bool, OpsError>,
 ) -> Result<Vec<Boundary>, OpsError> {
     let (format, damages) = (session.format, Damages::gathered());
     let mut found = Vec::new();
-    let state = archive.store().state(session.key)?;
-    let order = set_aside(&state, format);
-    let view = |at| View::new(archive.store(), session, at, Some(&state.spans));
-    let look = |at| view(at).gathering(&damages);
+    let order = set_aside(&session.state, format);
+    let look = |at| session.view(at).gathering(&damages);
     for pair in order.windows(2) {
         let [old, next] = pair else { continue };
         let (old, next) = (look(*old), look(*next));
@@ -120,7 +116,7 @@ fn by_agent(
             found.extend(checked(session, &before, &next, &path, at, true)?);
         }
     }
-    if let Some(view) = lines::view(archive.store(), session, None)? {
+    if let Some(view) = lines::view(session, None) {
         let path = view.path(usize::MAX)?.entries;
         // A boundary at the beginning of a file was already found together with the file before it.
         let known: BTreeSet<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
@@ -142,8 +138,8 @@ fn by_agent(
         }
     }
     let entries: Vec<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
-    let turns = turns_of(archive.store(), session, &entries)?;
-    let ids = entry_ids(archive.store(), session, &entries.into_iter().collect())?;
+    let turns = turns_of(session.store, session, &entries)?;
+    let ids = entry_ids(session.store, session, &entries.into_iter().collect())?;
     let named = |(entry, boundary)| {
         let (entry, turn) = (ids.get(&entry).copied(), turns.get(&entry).copied());
         Boundary { entry, turn, ..boundary }
@@ -168,7 +164,7 @@ fn boundaries(
 
 /// Returns what the agent sends of a path.
 fn context(
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
@@ -179,7 +175,7 @@ fn context(
 /// Checks the summary after the boundary `path[at]` against the context before it. Returns nothing without a summary, as when the
 /// agent only cleared the context.
 fn checked<'a>(
-    session: &'a Session,
+    session: &'a Stored<'a>,
     before: &[Item],
     view: &View<'a>,
     path: &[EntryNumber],
@@ -262,7 +258,7 @@ fn is_said(item: &Item) -> bool {
 /// Returns a view of the session as if it ended at `end`, with `head` as its head.
 fn until<'a>(
     view: &View<'a>,
-    session: &'a Session,
+    session: &'a Stored<'a>,
     head: EntryNumber,
     end: Option<PlaceNumber>,
 ) -> View<'a> {
@@ -274,7 +270,7 @@ fn until<'a>(
 
 /// Returns the last entry after a summary that repeats the end of the context before it, in an agent that begins a new file.
 fn said_again(
-    session: &Session,
+    session: &Stored<'_>,
     before: &[Item],
     view: &View<'_>,
     behind: &[EntryNumber],

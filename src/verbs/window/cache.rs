@@ -3,12 +3,12 @@
 //! A provider's cache covers a request up to its first change, and each use extends its lifetime.
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::measure::Measured,
     json::Raw,
     model::{EntryId, IdPrefix, Timestamp},
     report::Cached,
-    session::{Damages, Session},
+    session::Damages,
     verbs::{
         OpsError,
         window::{
@@ -26,18 +26,17 @@ const KEPT: u64 = 300;
 /// Returns how much of the cached part of a session comes after the first result that is cut, if the provider may still have it.
 /// `cut` finds that result and is called only then.
 pub fn cached(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     asked: &Asked,
     cut: impl FnOnce() -> Result<Option<EntryId>, OpsError>,
 ) -> Result<Option<Cached>, OpsError> {
     // The size of the window does not matter here.
     let asked = &Asked { window: Some(u64::MAX), ..asked.clone() };
-    let Some((held, until)) = warm(archive, session, asked)? else { return Ok(None) };
+    let Some((held, until)) = warm(session, asked)? else { return Ok(None) };
     let Some(first) = cut()? else { return Ok(None) };
-    let found = material(archive, session, None, asked, usize::MAX, &Damages::gathered())?;
-    let Measured { tokens: all, .. } = measured(archive, session, asked, &found);
-    let numbers = archive.store().find(session.key, &IdPrefix::whole(&first))?;
+    let found = material(session, None, asked, usize::MAX, &Damages::gathered())?;
+    let Measured { tokens: all, .. } = measured(session, asked, &found);
+    let numbers = session.store.find(session.key, &IdPrefix::whole(&first))?;
     let at = found.items.iter().position(|i| i.entry().is_some_and(|n| numbers.contains(&n)));
     let behind = found.items.get(at.unwrap_or(found.items.len())..).unwrap_or_default();
     let behind = behind.iter().filter_map(|item| item.tokens).sum();
@@ -47,20 +46,15 @@ pub fn cached(
 }
 
 /// Returns how many tokens the newest answer reports as cached, and until when.
-fn warm(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-) -> Result<Option<(u64, Timestamp)>, OpsError> {
-    let found = material(archive, session, None, asked, NEWEST, &Damages::gathered())?;
+fn warm(session: &At<'_>, asked: &Asked) -> Result<Option<(u64, Timestamp)>, OpsError> {
+    let found = material(session, None, asked, NEWEST, &Damages::gathered())?;
     let Some(answer) = found.answer.filter(|answer| answer.is_standing) else { return Ok(None) };
     let held = answer.usage.cache_read.saturating_add(answer.usage.cache_write);
     let Some(time) = answer.time.filter(|_| held > 0) else { return Ok(None) };
     let mut line = Vec::new();
-    Damages::gathered()
-        .lines(archive.store(), session.key, &[answer.entry], &mut |_, l| line = l)?;
+    Damages::gathered().lines(session.store, session.key, &[answer.entry], &mut |_, l| line = l)?;
     let told = Raw::object(&line).map(|record| session.format.told(record)).unwrap_or_default();
     let seconds = told.cached_for.unwrap_or(KEPT);
     let until = Timestamp(time.0.saturating_add_unsigned(seconds.saturating_mul(1_000)));
-    Ok((archive.now() < until).then_some((held, until)))
+    Ok((session.archive.now() < until).then_some((held, until)))
 }

@@ -15,7 +15,7 @@ use std::{cell::RefCell, time::Duration};
 use serde_json::json;
 
 use crate::{
-    archive::{Archive, Misread, SyncError, Vain, Workspace},
+    archive::{At, Misread, SyncError, Vain, Workspace},
     change::{
         self,
         goal::{
@@ -81,9 +81,8 @@ struct Heard {
 }
 
 impl Found {
-    fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
-        let mut material =
-            material(archive, session, None, wanted.asked, usize::MAX, &Damages::default())?;
+    fn of(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
+        let mut material = material(session, None, wanted.asked, usize::MAX, &Damages::default())?;
         let mut order: Vec<usize> = (0..material.items.len()).collect();
         if let Some(front) = order.get_mut(..front(&material.items)) {
             front.sort_by_key(|at| material.items.get(*at).is_some_and(Item::is_summary));
@@ -94,8 +93,8 @@ impl Found {
             let nth = said.iter().rev().take_while(|said: &&Said| said.entry == entry).count();
             said.push(Said { entry, nth });
         }
-        let is_fresh = is_fresh(archive, session)?;
-        let measured = measured(archive, session, wanted.asked, &material);
+        let is_fresh = is_fresh(session)?;
+        let measured = measured(session, wanted.asked, &material);
         let scale = material.measure.scale.unwrap_or_default();
         let items = std::mem::take(&mut material.items).into_iter();
         let heard = items.map(|item| Heard {
@@ -191,9 +190,9 @@ impl Found {
 }
 
 /// Returns true if the newest operation is a compaction, ignoring truncations since, which add no messages.
-fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    for n in archive.store().state(session.key)?.next_operation().earlier().rev() {
-        match archive.store().operations(session.key, n.alone())?.pop().map(|by| by.command) {
+fn is_fresh(session: &At<'_>) -> Result<bool, OpsError> {
+    for n in session.state.next_operation().earlier().rev() {
+        match session.store.operations(session.key, n.alone())?.pop().map(|by| by.command) {
             Some(Command::Truncate { .. }) => {}
             newest => return Ok(matches!(newest, Some(Command::Compact { .. }))),
         }
@@ -215,27 +214,19 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
 }
 
 /// Returns how near a session is to its compaction.
-fn nearness(
-    archive: &Archive,
-    session: &Session,
-    wanted: &Compacting<'_>,
-) -> Result<Nearness, OpsError> {
-    let found = Found::of(archive, session, wanted)?;
+fn nearness(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Nearness, OpsError> {
+    let found = Found::of(session, wanted)?;
     Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
 }
 
 /// Returns the effect of a compaction by the extract. Writes nothing and asks no model. A window that is too small is refused, as
 /// in a real compaction.
-pub fn plan_compaction(
-    archive: &Archive,
-    session: &Session,
-    wanted: &Compacting<'_>,
-) -> Result<Planned, OpsError> {
-    let found = Found::of(archive, session, wanted)?;
+pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Planned, OpsError> {
+    let found = Found::of(session, wanted)?;
     guard(&found.material.window)?;
     let pieces = found.pieces();
     let mut parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
-    let folder = archive.store().card(session.key)?.folder;
+    let folder = session.store.card(session.key)?.folder;
     let task = found.task(session, folder.as_deref(), &pieces, wanted);
     let count = |text: &str| found.count(text);
     let mut losses = Vec::new();
@@ -254,19 +245,18 @@ pub fn plan_compaction(
 /// In a preview, refuses whatever a compaction would refuse. It tries the extract, because the reasons do not depend on the
 /// summary.
 pub fn try_compaction(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     wanted: &Compacting<'_>,
 ) -> Result<(), OpsError> {
     let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
-    compact(archive, session, workspace, &tried, &mut |_| ()).map(drop)
+    compact(session, workspace, &tried, &mut |_| ()).map(drop)
 }
 
 /// Catches up. Refuses a session whose conversation a summary cannot replace, or whose file may not be written, before a model is
 /// asked.
-fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
-    let ((), done) = change::execute(archive, session, |before| {
+fn prepare(session: &At<'_>) -> Result<Vec<Notice>, OpsError> {
+    let ((), done) = change::execute(session, |before| {
         before.refuse_without_past()?;
         if let Some(live) = before.attached() {
             before.refuse_to_write(&live.path)?;
@@ -283,23 +273,23 @@ fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError
 
 /// Compacts a session if its context is due; otherwise changes nothing.
 pub fn compact_if_due(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     wanted: &Compacting<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compacted, OpsError> {
     // Records in the live file that are not in the store yet count too.
-    let mut notices = change::settle(archive, session)?;
-    let Nearness { tokens, window, is_due, .. } = nearness(archive, session, wanted)?;
+    let mut notices = change::settle(session)?;
+    let session = &session.again()?;
+    let Nearness { tokens, window, is_due, .. } = nearness(session, wanted)?;
     if is_due {
-        let done = compact(archive, session, workspace, wanted, emit)?;
+        let done = compact(session, workspace, wanted, emit)?;
         Notice::add(done.notices, &mut notices);
         return Ok(Compacted { notices, ..done });
     }
     Ok(Compacted {
         nothing: Some(Nothing::NotDue),
-        branch: archive.store().state(session.key)?.current().to_owned(),
+        branch: session.state.current().to_owned(),
         pre_tokens: tokens,
         post_tokens: tokens,
         window,
@@ -310,22 +300,21 @@ pub fn compact_if_due(
 
 /// Compacts a session: a summary replaces its context except the kept messages.
 pub fn compact(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     wanted: &Compacting<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compacted, OpsError> {
-    let notices = prepare(archive, session)?;
+    let notices = prepare(session)?;
+    let session = &session.again()?;
     let begun = (wanted.clock)();
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
-    let found = Found::of(archive, session, wanted)?;
+    let found = Found::of(session, wanted)?;
     guard(&found.material.window)?;
-    let tip = archive.store().state(session.key)?;
     let pieces = found.pieces();
     let tokens = wanted.all(found.measured);
     let window = found.window(wanted);
-    let branch = tip.current().to_owned();
+    let branch = session.state.current().to_owned();
     let nothing = |nothing| Compacted {
         nothing: Some(nothing),
         branch: branch.clone(),
@@ -340,13 +329,13 @@ pub fn compact(
         Err(why) => return Ok(nothing(why)),
     };
     wanted.tell_before(session, tokens, window, [plan.summarised.len(), plan.kept.len()])?;
-    let folder = archive.store().card(session.key)?.folder;
+    let folder = session.store.card(session.key)?.folder;
     let excerpts = match wanted.by {
         Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
         None => Vec::new(),
     };
     let task = Task {
-        run: tip.next_operation().get(),
+        run: session.state.next_operation().get(),
         focus: wanted.focus,
         files: &excerpts,
         strict: wanted.strict,
@@ -394,14 +383,20 @@ pub fn compact(
         notices,
         ..Compacted::default()
     };
-    let writing =
-        Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
-    if let Err(error) = writing.write(archive, session, &events, &mut compacted) {
+    let writing = Writing {
+        workspace,
+        found: &found,
+        system,
+        kept,
+        cause: wanted.cause,
+        hash: session.state.hash(),
+    };
+    if let Err(error) = writing.write(session, &events, &mut compacted) {
         let (run, session, why) = (task.run, session.name.id.clone(), error.to_string());
         emit(&Event::CompactionFailed { run, session, why });
         return Err(error);
     }
-    compacted.post_tokens = wanted.all(size(archive, session, wanted.asked)?);
+    compacted.post_tokens = wanted.all(size(&session.again()?, wanted.asked)?);
     if let Some(Event::CompactionEnd { post_tokens, .. }) = &mut end {
         *post_tokens = compacted.post_tokens;
     }
@@ -425,13 +420,11 @@ impl Writing<'_> {
     /// Writes the compaction and completes its report.
     fn write(
         mut self,
-        archive: &mut Archive,
-        session: &Session,
+        session: &At<'_>,
         events: &[Event],
         compacted: &mut Compacted,
     ) -> Result<(), OpsError> {
-        let (left, done) =
-            change::execute(archive, session, |before| self.plan(before, events, compacted))?;
+        let (left, done) = change::execute(session, |before| self.plan(before, events, compacted))?;
         let read = done.reached;
         compacted.left = left;
         compacted.summary = read.as_ref().map(|read| read.summary);

@@ -4,17 +4,17 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
-    archive::Archive,
+    archive::At,
     json::Raw,
     model::{Command, EntryNumber, Landmark, Operation, OperationNumber},
-    session::{Session, added_by},
-    store::{Store, StoreError, whole_lines},
+    session::{Stored, added_by},
+    store::{StoreError, whole_lines},
     verbs::OpsError,
 };
 
 /// Returns the operations with which undertext compacted or moved a session, in order.
-pub(crate) fn own(archive: &Archive, session: &Session) -> Result<Vec<Operation>, OpsError> {
-    let mut operations = archive.store().operations(session.key, OperationNumber::ALL)?;
+pub(crate) fn own(session: &At<'_>) -> Result<Vec<Operation>, OpsError> {
+    let mut operations = session.store.operations(session.key, OperationNumber::ALL)?;
     let is_own =
         |command: &Command| matches!(command, Command::Compact { .. }) || command.goes_elsewhere();
     operations.retain(|operation| is_own(&operation.command));
@@ -30,8 +30,7 @@ pub(crate) fn of(operations: &[Operation], entry: EntryNumber) -> Option<&Operat
 
 /// Returns true if an agent made a boundary, even if undertext has repeated it since. `own` has the session's operations.
 pub(crate) fn is_agents(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     own: &[Operation],
     boundary: EntryNumber,
 ) -> Result<bool, OpsError> {
@@ -41,14 +40,14 @@ pub(crate) fn is_agents(
     }
     let said = |entry: EntryNumber| -> Result<Vec<u8>, OpsError> {
         let mut said = Vec::new();
-        whole_lines(archive.store(), session.key, &[entry], &mut |_, line| {
+        whole_lines(session.store, session.key, &[entry], &mut |_, line| {
             let part = Raw::object(&line).and_then(|record| session.format.copied_part(record));
             said = part.map_or(line.as_slice(), Raw::bytes).to_vec();
         })?;
         Ok(said)
     };
     let again = said(boundary)?;
-    for earlier in boundaries(archive.store(), session, EntryNumber::FIRST..boundary) {
+    for earlier in boundaries(session, EntryNumber::FIRST..boundary) {
         let earlier = earlier?;
         if of(own, earlier).is_none() && said(earlier)? == again {
             return Ok(true);
@@ -59,8 +58,7 @@ pub(crate) fn is_agents(
 
 /// Returns the boundaries from an entry on with which undertext only repeated a context.
 pub(crate) fn said_again(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     first: EntryNumber,
 ) -> Result<BTreeSet<EntryNumber>, StoreError> {
     let mut again = BTreeSet::new();
@@ -68,9 +66,9 @@ pub(crate) fn said_again(
     if session.format.traits().is_rotatable {
         return Ok(again);
     }
-    for boundary in boundaries(store, session, first..EntryNumber::ALL.end) {
+    for boundary in boundaries(session, first..EntryNumber::ALL.end) {
         let boundary = boundary?;
-        if is_said_again(store, session, boundary)? {
+        if is_said_again(session, boundary)? {
             again.insert(boundary);
         }
     }
@@ -79,25 +77,24 @@ pub(crate) fn said_again(
 
 /// Returns true if a boundary is a context that undertext only repeated.
 pub(crate) fn is_said_again(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     boundary: EntryNumber,
 ) -> Result<bool, StoreError> {
     if session.format.traits().is_rotatable {
         return Ok(false);
     }
-    let state = store.state(session.key)?;
-    Ok(added_by(store, session, &state, boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
+    Ok(added_by(session.store, session, &session.state, boundary)?
+        .is_some_and(|by| by.command.goes_elsewhere()))
 }
 
 /// Returns the boundaries among these entries, newest first.
 pub(crate) fn boundaries<'s>(
-    store: &'s dyn Store,
-    session: &'s Session,
+    session: &'s Stored<'s>,
     mut among: Range<EntryNumber>,
 ) -> impl Iterator<Item = Result<EntryNumber, StoreError>> + 's {
     std::iter::from_fn(move || {
-        let found = store.landmark(session.key, Landmark::Boundary, among.clone()).transpose()?;
+        let found =
+            session.store.landmark(session.key, Landmark::Boundary, among.clone()).transpose()?;
         // After an error the range is empty.
         among.end = *found.as_ref().unwrap_or(&among.start);
         Some(found)

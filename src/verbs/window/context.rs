@@ -1,11 +1,11 @@
 //! The request that a model would receive for a session.
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::{Change, Origin, measure::Word, recover::Unrecovered, window::Window},
     model::{EntryNumber, Kind},
     report::{Context, Explained, Fullness, Landing, Tokens},
-    session::{Damages, Session, Target, View, ids::id_of},
+    session::{Damages, Target, ids::id_of},
     verbs::{
         OpsError,
         window::{
@@ -20,26 +20,21 @@ use crate::{
 ///
 /// Reads the newest entries first: an answer reports the size of its request, and without a report, counting can stop once the
 /// window is full. Reads more entries only until one of the two happens.
-pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
-    fullness_at(archive, session, None, asked, NEWEST..usize::MAX)
+pub fn fullness(session: &At<'_>, asked: &Asked) -> Result<Fullness, OpsError> {
+    fullness_at(session, None, asked, NEWEST..usize::MAX)
 }
 
 /// Returns the model of the last answer, if one of the newest entries names it.
-pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
-    fullness_at(archive, session, None, asked, FEW..NEWEST).ok()?.model
+pub fn model(session: &At<'_>, asked: &Asked) -> Option<String> {
+    fullness_at(session, None, asked, FEW..NEWEST).ok()?.model
 }
 
 /// Returns how full the window was before a change of place, and how full it is now. Returns nothing if that needs more than the
 /// newest entries, or if models reported only one of the two.
-pub fn tokens(
-    archive: &Archive,
-    session: &Session,
-    landing: &Landing,
-    asked: &Asked,
-) -> Option<Tokens> {
+pub fn tokens(session: &At<'_>, landing: &Landing, asked: &Asked) -> Option<Tokens> {
     let full = |at| {
         let read = NEWEST..MODEL_WITHIN;
-        let full = fullness_at(archive, session, at, asked, read).ok();
+        let full = fullness_at(session, at, asked, read).ok();
         full.filter(|full| !full.is_least)
     };
     let before = full(Some(landing.from?))?;
@@ -58,33 +53,24 @@ pub fn tokens(
 /// A window that the user set is checked first: if it is too small, nothing else is read. Damaged entries are skipped and
 /// reported.
 pub fn context(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     target: Option<&Target>,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
     let position = target.map(|target| target.position);
-    prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
+    prepared(session, position, asked, usize::MAX, &Damages::gathered())
 }
 
 /// Returns the request for the current head. A damaged entry is an error, and so is a window that is too small, whoever set it.
-pub(crate) fn whole_context(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-) -> Result<Context, OpsError> {
-    let context = prepared(archive, session, None, asked, usize::MAX, &Damages::default())?;
+pub(crate) fn whole_context(session: &At<'_>, asked: &Asked) -> Result<Context, OpsError> {
+    let context = prepared(session, None, asked, usize::MAX, &Damages::default())?;
     guard(&context.window)?;
     Ok(context)
 }
 
 /// Like [`whole_context`], before the first request to a model: a window that is too small is reported as unrecoverable.
-pub(crate) fn sendable_context(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-) -> Result<Context, OpsError> {
-    match whole_context(archive, session, asked) {
+pub(crate) fn sendable_context(session: &At<'_>, asked: &Asked) -> Result<Context, OpsError> {
+    match whole_context(session, asked) {
         Err(OpsError::Window { tokens: window, by, least }) => {
             let session = session.name.id.clone();
             Err(Unrecovered::Blocked { session, window, by, least }.into())
@@ -94,30 +80,22 @@ pub(crate) fn sendable_context(
 }
 
 /// Returns the window of a session at its current head, however small.
-pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
-    let tip = archive.store().state(session.key)?;
-    let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
-    sight::window(archive, session, view.as_ref(), asked)
+pub fn window(session: &At<'_>, asked: &Asked) -> Result<Window, OpsError> {
+    let view = session.state.position().map(|at| session.view(at));
+    sight::window(session, view.as_ref(), asked)
 }
 
 /// Returns true if an entry is on the path to the head of a context.
-fn is_on_way(
-    archive: &Archive,
-    session: &Session,
-    context: &Context,
-    entry: EntryNumber,
-) -> Result<bool, OpsError> {
+fn is_on_way(session: &At<'_>, context: &Context, entry: EntryNumber) -> Result<bool, OpsError> {
     let Some(at) = context.at else { return Ok(false) };
-    let spans = archive.store().state(session.key)?.spans;
-    let view = View::new(archive.store(), session, at, Some(&spans));
+    let view = session.view(at);
     let view = view.gathering(&Damages::gathered());
     Ok(view.path(usize::MAX)?.entries.contains(&entry))
 }
 
 /// Returns why an entry is, or is not, in a context.
 pub fn explain(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     context: &Context,
     entry: EntryNumber,
 ) -> Result<Explained, OpsError> {
@@ -126,7 +104,7 @@ pub fn explain(
     let messages: Vec<usize> = found.map(|(at, _)| at).collect();
     let of_entry = |change: &&Change| change.entries.contains(&entry);
     let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
-    let record = archive.store().records(session.key, entry.alone())?.pop();
+    let record = session.store.records(session.key, entry.alone())?.pop();
     let kind = record.map_or(Kind::Opaque, |record| record.kind);
     let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
         match item.origin {
@@ -142,7 +120,7 @@ pub fn explain(
         format!("{}: {}", change.step.as_str(), change.why)
     } else if !kind.is_conversation() {
         "it is not part of the conversation".to_owned()
-    } else if !is_on_way(archive, session, context, entry)? {
+    } else if !is_on_way(session, context, entry)? {
         "it is not on the path to the head: it is on another branch, or on none".to_owned()
     } else if !context.sent.contains(&entry) && kind == Kind::Boundary {
         "it only marks that the history was compacted".to_owned()
@@ -151,6 +129,6 @@ pub fn explain(
     } else {
         "it contains nothing for a model".to_owned()
     };
-    let entry = id_of(archive.store(), session, entry)?;
+    let entry = id_of(session.store, session, entry)?;
     Ok(Explained { entry, messages, why, changes })
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::{
         self, Item, Origin,
         measure::{Figure, Measure, Scale},
@@ -16,7 +16,7 @@ use crate::{
     },
     json::Raw,
     model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber, Position, Role, Usage},
-    session::{Damages, Session, View, ids::NEAR},
+    session::{Damages, View, ids::NEAR},
     verbs::{
         OpsError,
         window::sight::{Answer, Asked, Material, StandIns, items, seen},
@@ -33,8 +33,7 @@ const SHORTEST: u64 = 1_000;
 ///
 /// A window that is too small is refused if the user set it. One that was found in the session does not prevent reading it.
 pub(crate) fn material(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     position: Option<Position>,
     asked: &Asked,
     limit: usize,
@@ -45,20 +44,19 @@ pub(crate) fn material(
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
     }
-    let tip = archive.store().state(session.key)?;
-    let view = position.or(tip.position());
-    let look = |at| View::new(archive.store(), session, at, Some(&tip.spans));
+    let view = position.or(session.state.position());
+    let look = |at| session.view(at);
     let view = view.map(|at| look(at).gathering(damages));
-    let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
+    let mut found = seen(session, view.as_ref(), asked, limit)?;
     if !found.window.source.is_found() {
         guard(&found.window)?;
     }
     let model = found.model.as_deref();
     found.counting = asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model)));
-    found.fresh = count(archive, session, &mut found.items, found.counting)?;
+    found.fresh = count(session, &mut found.items, found.counting)?;
     if let Some(view) = &view {
-        found.answer = newest(archive, session, view, &found)?;
-        found.measure = measure(archive, session, view, &mut found)?;
+        found.answer = newest(session, view, &found)?;
+        found.measure = measure(session, view, &mut found)?;
     }
     Ok(found)
 }
@@ -94,8 +92,7 @@ fn without_results(items: &[Item]) -> usize {
 
 /// Returns the newest answer of a session that reports its size.
 pub(crate) fn newest(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     found: &Material,
 ) -> Result<Option<Answer>, OpsError> {
@@ -127,8 +124,8 @@ pub(crate) fn newest(
         Edit::Turns(_) => *entry < answer.entry,
         Edit::Later => true,
     };
-    answer.is_standing = found.edits.iter().all(is_before)
-        && !is_changed_since(archive, session, view, answer.entry, found)?;
+    answer.is_standing =
+        found.edits.iter().all(is_before) && !is_changed_since(session, view, answer.entry, found)?;
     Ok(Some(answer))
 }
 
@@ -166,8 +163,7 @@ fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, Ops
 
 /// Returns true if a compaction or a cut after an answer changed the context that it reported on.
 fn is_changed_since(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     answer: EntryNumber,
     found: &Material,
@@ -180,7 +176,7 @@ fn is_changed_since(
     let mut end = EntryNumber::ALL.end;
     let path = LazyCell::new(|| found.path.iter().copied().collect::<EntrySet>());
     while let Some(boundary) =
-        archive.store().landmark(session.key, Landmark::Boundary, answer.next()..end)?
+        session.store.landmark(session.key, Landmark::Boundary, answer.next()..end)?
     {
         // After a revert, a boundary in the file may be off the path.
         let is_on_path = || !found.is_whole || path.contains(boundary);
@@ -199,8 +195,7 @@ fn is_changed_since(
 
 /// Measures a session by its newest answer. The scale to reported sizes is computed only if the path is complete.
 pub(crate) fn measure(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     found: &mut Material,
 ) -> Result<Measure, OpsError> {
@@ -230,14 +225,11 @@ pub(crate) fn measure(
         let at = found.path.iter().rposition(|entry| *entry == answer.entry);
         let path = found.path.get(..at.map_or(found.path.len(), |at| at + 1)).unwrap_or_default();
         let then = session.format.context(view, path)?;
-        let stand_ins = StandIns::since(
-            archive,
-            session,
-            then.entries.iter().copied().min().unwrap_or_default(),
-        )?;
+        let stand_ins =
+            StandIns::since(session, then.entries.iter().copied().min().unwrap_or_default())?;
         let (sent, edits, counting) = (&then.entries, &then.edits, Some(found.counting));
         let mut then = items(session, view, sent, edits, &stand_ins, counting)?;
-        found.fresh.extend(count(archive, session, &mut then, found.counting)?);
+        found.fresh.extend(count(session, &mut then, found.counting)?);
         if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
             then.truncate(without_results(&then));
         }
@@ -301,8 +293,7 @@ fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u
 
 /// Counts items with the help of cached counts, and returns the new counts.
 pub(crate) fn count(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     items: &mut [Item],
     counting: Counting,
 ) -> Result<Vec<(EntryNumber, Vec<u64>)>, OpsError> {
@@ -311,7 +302,7 @@ pub(crate) fn count(
         return Ok(Vec::new());
     };
     let entries: Vec<EntryNumber> = items.iter().filter_map(Item::entry).collect();
-    let known = kept(archive, session, encoding, &entries)?;
+    let known = kept(session, encoding, &entries)?;
     let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
     for group in items.chunk_by_mut(of_one_entry) {
         let own = group.first().filter(|item| item.origin != Origin::Edited);
@@ -341,14 +332,13 @@ pub(crate) fn count(
 
 /// Returns the cached counts of entries.
 pub(crate) fn kept(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     encoding: Encoding,
     entries: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, Vec<u64>>, OpsError> {
     let mut kept = BTreeMap::new();
     for range in EntryNumber::ranges(entries.iter().copied(), NEAR) {
-        kept.extend(archive.store().counts(session.key, range, encoding.rule())?);
+        kept.extend(session.store.counts(session.key, range, encoding.rule())?);
     }
     Ok(kept)
 }

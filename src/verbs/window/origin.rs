@@ -3,7 +3,7 @@
 //! Invariant: no character of a text is in neither its shown nor its hidden part, or in both.
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::cut,
     json::Raw,
     model::EntryNumber,
@@ -14,22 +14,20 @@ use crate::{
 };
 
 /// Returns the entry that replaces this one: the one in the current generation, or else the newest.
-fn successor(
-    archive: &Archive,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<Option<EntryNumber>, OpsError> {
-    let store = archive.store();
+fn successor(session: &At<'_>, entry: EntryNumber) -> Result<Option<EntryNumber>, OpsError> {
     let mut found = vec![entry];
     // A replacement usually has a higher number; an origin that was stored aside comes directly before it.
-    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
+    for (_, origin) in session.store.origins(session.key, EntryNumber::ALL)? {
         if found.contains(&origin.origin) {
             found.push(origin.entry);
         }
     }
     found.retain(|other| *other != entry);
-    let tip = store.state(session.key)?;
-    let runs = tip.position().map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
+    let runs = session
+        .state
+        .position()
+        .map(|at| session.store.runs(session.key, at.generation, 0))
+        .transpose()?;
     let is_current =
         |entry: &EntryNumber| runs.iter().flatten().any(|run| run.entries().contains(entry));
     Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
@@ -37,30 +35,29 @@ fn successor(
 
 /// Returns the hidden text: for an entry that replaces another, the part that it does not show; for an origin, the part that its
 /// replacement does not show.
-pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
-    let store = archive.store();
-    let entry = lines::entry_of(archive.store(), session, target)?.ok_or(SessionError::Start)?;
-    let origin = origins::first(store, session, entry)?;
-    let shown =
-        if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };
+pub fn hidden(session: &At<'_>, target: &Target) -> Result<Hidden, OpsError> {
+    let entry = lines::entry_of(session, target)?.ok_or(SessionError::Start)?;
+    let origin = origins::first(session, entry)?;
+    let shown = if origin == entry { successor(session, entry)?.unwrap_or(entry) } else { entry };
     let mut lines = Vec::with_capacity(2);
-    whole_lines(store, session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
+    whole_lines(session.store, session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
     let texts = match lines.as_slice() {
         [whole, shown] => seams(session, whole, shown),
         _ => Vec::new(),
     };
-    let (entry, origin) = (id_of(store, session, shown)?, id_of(store, session, origin)?);
+    let (entry, origin) =
+        (id_of(session.store, session, shown)?, id_of(session.store, session, origin)?);
     Ok(Hidden { entry, origin, texts })
 }
 
 /// Returns the first origin of a target, outside of any checkpoint, or the target itself if it has none.
-pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result<Target, OpsError> {
-    let Some(entry) = lines::entry_of(archive.store(), session, target)? else {
+pub fn original(session: &At<'_>, target: &Target) -> Result<Target, OpsError> {
+    let Some(entry) = lines::entry_of(session, target)? else {
         return Ok(target.clone());
     };
     let mut original = target.clone();
     original.checkpoint = None;
-    original.position.head = Some(origins::first(archive.store(), session, entry)?);
+    original.position.head = Some(origins::first(session, entry)?);
     Ok(original)
 }
 

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 
 use crate::{
-    archive::{Archive, Workspace},
+    archive::{At, Workspace},
     change,
     context::{
         cut::Limit,
@@ -23,7 +23,6 @@ use crate::{
     },
     model::OperationNumber,
     report::{Compacted, Notice, Recovered},
-    session::Session,
     verbs::{
         Bound, Compacting, Context, OpsError, oversized, truncate,
         window::{
@@ -41,8 +40,7 @@ const LARGEST: usize = 3;
 /// An attempt is any function that asks a model. An overflow is recovered from; any other failure is an error. If an attempt was
 /// refused before this call, `refused` replaces the first one.
 pub fn recover<T>(
-    archive: &mut Archive,
-    session: &Session,
+    session: &At<'_>,
     workspace: &Workspace,
     wanted: &Compacting<'_>,
     refused: Option<ModelError>,
@@ -50,8 +48,9 @@ pub fn recover<T>(
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
     // Records in the live file that are not in the store yet must fit too.
-    let notices = change::settle(archive, session)?;
-    let first = sendable_context(archive, session, wanted.asked)?;
+    let notices = change::settle(session)?;
+    let session = session.again()?;
+    let first = sendable_context(&session, wanted.asked)?;
     let own = RefCell::new(Vec::new());
     let log = wanted.log.unwrap_or(&own);
     let wanted = Compacting { cause: Cause::Auto, log: Some(log), ..*wanted };
@@ -61,7 +60,6 @@ pub fn recover<T>(
     let room = Room { session: id, window: window.tokens, by, least, keep: wanted.keep };
     let pre_tokens = wanted.tokens(&first);
     let mut surgery = Surgery {
-        archive,
         session,
         workspace,
         wanted,
@@ -96,8 +94,7 @@ pub fn recover<T>(
 
 /// A session while it is made to fit.
 struct Surgery<'a, 'w, T> {
-    archive: &'a mut Archive,
-    session: &'a Session,
+    session: At<'a>,
     workspace: &'a Workspace,
     wanted: Compacting<'w>,
     /// The refusal of an attempt before the first one here.
@@ -140,7 +137,7 @@ impl<T> Surgery<'_, '_, T> {
     }
 
     fn look(&self) -> Result<Context, OpsError> {
-        whole_context(self.archive, self.session, self.wanted.asked)
+        whole_context(&self.session.again()?, self.wanted.asked)
     }
 
     /// Compacts. Returns whether that was done, was pointless, or timed out.
@@ -151,9 +148,10 @@ impl<T> Surgery<'_, '_, T> {
         will_retry: bool,
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Tried, OpsError> {
-        let run = self.archive.store().state(self.session.key)?.next_operation().get();
+        let session = self.session.again()?;
+        let run = session.state.next_operation().get();
         self.step(machine::Event::Start(run), Some(context));
-        let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
+        let made = compact::compact(&session, self.workspace, wanted, emit);
         match made {
             Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) => {
                 let before = self.step(machine::Event::Timeout, None);
@@ -268,11 +266,11 @@ impl<T> Patient for Surgery<'_, '_, T> {
     }
 
     fn can_truncate(&self) -> Result<bool, OpsError> {
-        Ok(!oversized(self.archive, self.session, self.bound())?.results.is_empty())
+        Ok(!oversized(&self.session.again()?, self.bound())?.results.is_empty())
     }
 
     fn truncate(&mut self) -> Result<bool, OpsError> {
-        let truncated = truncate(self.archive, self.session, self.bound())?;
+        let truncated = truncate(&self.session, self.bound())?;
         self.operations.extend(truncated.operation);
         Notice::add(truncated.notices, &mut self.notices);
         Ok(truncated.operation.is_some())
@@ -288,7 +286,7 @@ impl<T> Patient for Surgery<'_, '_, T> {
         items.sort_by_key(|item| std::cmp::Reverse(item.tokens));
         let large = |item: &&crate::context::Item| {
             let entry = item.entry()?;
-            let held = self.archive.store().entries(self.session.key, entry.alone()).ok()?;
+            let held = self.session.store.entries(self.session.key, entry.alone()).ok()?;
             Some(Large {
                 entry: format!("{:.8}", held.first()?.id),
                 what: item.role().as_str().to_owned(),

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::{
         self, Change, Item, Missing, Plan, Prepared, Shape, Step,
         history::Limits,
@@ -15,7 +15,7 @@ use crate::{
     },
     model::{Block, EntryNumber, Position},
     report::{Context, Fullness},
-    session::{Damages, Session},
+    session::Damages,
     verbs::{
         OpsError,
         window::{
@@ -38,34 +38,24 @@ pub(crate) fn is_all(asked: &Asked, prepared: &Prepared) -> bool {
 }
 
 /// Returns the size of the whole conversation, the same for every command.
-pub(crate) fn measured(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-    found: &Material,
-) -> Measured {
+pub(crate) fn measured(session: &At<'_>, asked: &Asked, found: &Material) -> Measured {
     if found.measure.reported.is_some() {
         return found.measure.whole(0);
     }
     let all = Asked { limits: Limits::default(), results: None, images: true, ..asked.clone() };
-    let prepared = request(archive, session, &all, found, found.items.clone());
+    let prepared = request(session, &all, found, found.items.clone());
     found.measure.whole(prepared.tokens())
 }
 
 /// Returns the size of a session at its current head.
-pub(crate) fn size(
-    archive: &Archive,
-    session: &Session,
-    asked: &Asked,
-) -> Result<Measured, OpsError> {
-    let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
-    Ok(measured(archive, session, asked, &found))
+pub(crate) fn size(session: &At<'_>, asked: &Asked) -> Result<Measured, OpsError> {
+    let found = material(session, None, asked, usize::MAX, &Damages::default())?;
+    Ok(measured(session, asked, &found))
 }
 
 /// Makes a request from items.
 pub(crate) fn request(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     asked: &Asked,
     found: &Material,
     mut items: Vec<Item>,
@@ -95,7 +85,7 @@ pub(crate) fn request(
     let (limits, counting, measure) = (asked.limits, found.counting, found.measure);
     let plan = Plan { hygiene, limits, counting, measure, in_place };
     let name = |n: EntryNumber| {
-        let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
+        let found = session.store.entries(session.key, n.alone()).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
     };
     let cutting = asked.results.map(|limit| Cutting {
@@ -136,8 +126,7 @@ fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
 /// Returns how full the window is at a position, by default the current head, from as few of the last entries as possible. `read`
 /// is the number of entries to read first, and about the maximum.
 pub(crate) fn fullness_at(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     position: Option<Position>,
     asked: &Asked,
     read: Range<usize>,
@@ -145,7 +134,7 @@ pub(crate) fn fullness_at(
     let mut limit = read.start;
     loop {
         let damages = Damages::gathered();
-        let found = prepared(archive, session, position, asked, limit, &damages)?;
+        let found = prepared(session, position, asked, limit, &damages)?;
         let is_whole = found.is_whole;
         let Measured { tokens, word } = found.measured;
         let is_least = !is_whole && word != Word::Reported;
@@ -162,23 +151,22 @@ pub(crate) fn fullness_at(
 }
 
 /// Returns how full the window is, if the last few entries report it.
-pub(crate) fn full_enough(archive: &Archive, session: &Session, asked: &Asked) -> Option<Fullness> {
-    let full = fullness_at(archive, session, None, asked, FEW..MODEL_WITHIN).ok();
+pub(crate) fn full_enough(session: &At<'_>, asked: &Asked) -> Option<Fullness> {
+    let full = fullness_at(session, None, asked, FEW..MODEL_WITHIN).ok();
     full.filter(|full| !full.is_least)
 }
 
 /// Returns the request for the last `limit` entries up to a position.
 pub(crate) fn prepared(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     position: Option<Position>,
     asked: &Asked,
     limit: usize,
     damages: &Damages,
 ) -> Result<Context, OpsError> {
-    let mut found = material(archive, session, position, asked, limit, damages)?;
+    let mut found = material(session, position, asked, limit, damages)?;
     let items = std::mem::take(&mut found.items);
-    let prepared = request(archive, session, asked, &found, items);
+    let prepared = request(session, asked, &found, items);
     let (measure, tokens) = (found.measure, prepared.tokens());
     let is_all = is_all(asked, &prepared);
     let measured = if is_all { measure.whole(tokens) } else { measure.part(tokens) };
@@ -194,22 +182,10 @@ pub(crate) fn prepared(
         measured,
         reported: measure.reported,
         beside: measure.beside,
-        at: at(archive, session, position)?,
+        at: position.or(session.state.position()),
         sent,
         is_whole,
         fresh,
-        damaged: damages.met(archive.store(), session)?,
+        damaged: damages.met(session.store, session)?,
     })
-}
-
-/// Returns a position, by default that of the current branch.
-fn at(
-    archive: &Archive,
-    session: &Session,
-    position: Option<Position>,
-) -> Result<Option<Position>, OpsError> {
-    if position.is_some() {
-        return Ok(position);
-    }
-    Ok(archive.store().state(session.key)?.position())
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    archive::Archive,
+    archive::At,
     context::{
         Item, Origin, Pages, Shape,
         cut::Limit,
@@ -23,7 +23,7 @@ use crate::{
         Command, EntryNumber, Kind, Landmark, Message, OperationNumber, PlaceNumber, Role,
         Timestamp, Usage,
     },
-    session::{Session, View},
+    session::{Stored, View},
     verbs::{
         OpsError,
         window::compactions::{boundaries, is_said_again, said_again},
@@ -105,18 +105,14 @@ struct StandIn {
 
 impl StandIns {
     /// Returns the replacements from an entry on.
-    pub(crate) fn since(
-        archive: &Archive,
-        session: &Session,
-        first: EntryNumber,
-    ) -> Result<Self, OpsError> {
+    pub(crate) fn since(session: &At<'_>, first: EntryNumber) -> Result<Self, OpsError> {
         let mut by_entry = BTreeMap::new();
         let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
-        for (by, of) in archive.store().origins(session.key, first..EntryNumber::ALL.end)? {
+        for (by, of) in session.store.origins(session.key, first..EntryNumber::ALL.end)? {
             // An entry that a compaction repeated is unchanged.
             let origin = match commands.get(&by) {
                 Some(origin) => *origin,
-                None => match archive.store().operations(session.key, by.alone())?.pop() {
+                None => match session.store.operations(session.key, by.alone())?.pop() {
                     Some(by) if matches!(by.command, Command::Compact { .. }) => Origin::Kept,
                     _ => Origin::Replayed,
                 },
@@ -126,7 +122,7 @@ impl StandIns {
             let more = cut.map_or(0, |cut| cut.tokens_before.saturating_sub(cut.tokens_after));
             by_entry.insert(of.entry, StandIn { by, origin, more });
         }
-        let whole = said_again(archive.store(), session, first)?;
+        let whole = said_again(session, first)?;
         Ok(Self { by_entry, whole })
     }
 
@@ -171,8 +167,7 @@ pub(crate) struct Answer {
 
 /// Reads the messages of the last `limit` entries of a view, or all that are sent, without counting them exactly.
 pub(crate) fn seen(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: Option<&View<'_>>,
     asked: &Asked,
     limit: usize,
@@ -180,21 +175,20 @@ pub(crate) fn seen(
     let mut found = led(view, asked, limit)?;
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
-        found.stand_ins = StandIns::since(archive, session, first.copied().unwrap_or_default())?;
+        found.stand_ins = StandIns::since(session, first.copied().unwrap_or_default())?;
         let (sent, edits) = (&found.sent, &found.edits);
         found.items = items(session, view, sent, edits, &found.stand_ins, asked.counting)?;
     }
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
     let answered = newest_by(newest_first.map(Item::message), session.format.traits(), &mut left);
-    resolve(archive, session, view, asked, answered, left, &mut found)?;
+    resolve(session, view, asked, answered, left, &mut found)?;
     Ok(found)
 }
 
 /// Returns the window at a view's head, reading as few messages as possible.
 pub(crate) fn window(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: Option<&View<'_>>,
     asked: &Asked,
 ) -> Result<Window, OpsError> {
@@ -218,7 +212,7 @@ pub(crate) fn window(
         })?;
         answered = newest_by(messages.iter().rev(), session.format.traits(), &mut left);
     }
-    resolve(archive, session, view, asked, answered, left, &mut found)?;
+    resolve(session, view, asked, answered, left, &mut found)?;
     Ok(found.window)
 }
 
@@ -279,8 +273,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
 
 /// Resolves model and window, given the model of the last answer and how many more answers could have been silent.
 fn resolve(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: Option<&View<'_>>,
     asked: &Asked,
     answered: Option<String>,
@@ -289,7 +282,7 @@ fn resolve(
 ) -> Result<(), OpsError> {
     // Without any answer yet, as after a clear, the session continues with the model it had.
     if let Some(view) = view.filter(|_| found.is_whole && left == SILENT) {
-        let newest = newest(archive, session, view)?;
+        let newest = newest(session, view)?;
         found.told.model = found.told.model.take().or(newest.model);
         found.told.window = found.told.window.or(newest.window);
     }
@@ -299,7 +292,7 @@ fn resolve(
     found.window = asked.resolve(told, by.as_deref(), None);
     found.model = asked.model.clone().or(by);
     if let Some(view) = view.filter(|_| found.window.source.yields()) {
-        let largest = largest(archive, session, view, found.model.as_deref())?;
+        let largest = largest(session, view, found.model.as_deref())?;
         found.window = asked.resolve(told, found.model.as_deref(), largest);
     }
     Ok(())
@@ -366,7 +359,7 @@ pub(crate) fn front(items: &[Item]) -> usize {
 
 /// Reads entries as items, with edits applied, and counts them if an estimate is wanted.
 pub(crate) fn items(
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     entries: &[EntryNumber],
     edits: &[(EntryNumber, Edit)],
@@ -441,7 +434,7 @@ pub(crate) fn items(
 
 /// Returns the history of the compaction whose summary is in a context that undertext repeated.
 fn kept_in(
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     again: EntryNumber,
 ) -> Result<Vec<Message>, OpsError> {
@@ -452,9 +445,9 @@ fn kept_in(
     let Some(summary) = said(again)?.into_iter().rfind(|message| message.is_summary) else {
         return Ok(Vec::new());
     };
-    for boundary in boundaries(view.store(), session, EntryNumber::FIRST..again) {
+    for boundary in boundaries(session, EntryNumber::FIRST..again) {
         let boundary = boundary?;
-        if is_said_again(view.store(), session, boundary)? {
+        if is_said_again(session, boundary)? {
             continue;
         }
         let history = said(boundary)?;
@@ -478,15 +471,13 @@ const WITHIN: u64 = 64;
 /// Returns the size in tokens of the largest request that this model, or any, has answered: before the newest boundaries, and at
 /// the ends of branches.
 pub(crate) fn largest(
-    archive: &Archive,
-    session: &Session,
+    session: &At<'_>,
     view: &View<'_>,
     model: Option<&str>,
 ) -> Result<Option<u64>, OpsError> {
-    let tip = archive.store().state(session.key)?;
-    let head = tip.position().and_then(|position| position.head);
+    let head = session.state.position().and_then(|position| position.head);
     let heads: BTreeSet<EntryNumber> =
-        tip.branches.values().filter_map(|position| position.head).collect();
+        session.state.branches.values().filter_map(|position| position.head).collect();
     // The current branch is always included, however many branches there are.
     let heads =
         head.into_iter().chain(heads.into_iter().rev().filter(|other| Some(*other) != head));
@@ -494,7 +485,7 @@ pub(crate) fn largest(
     let mut end = EntryNumber::ALL.end;
     for _ in 0..ENDS {
         let Some(boundary) =
-            archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
+            session.store.landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
         else {
             break;
         };
@@ -509,13 +500,8 @@ pub(crate) fn largest(
 }
 
 /// Returns what the newest entries of a session, on any branch, report about the model that answered last.
-pub(crate) fn newest(
-    archive: &Archive,
-    session: &Session,
-    view: &View<'_>,
-) -> Result<Told, OpsError> {
-    let tip = archive.store().state(session.key)?;
-    let head = tip.branches.values().filter_map(|position| position.head).max();
+pub(crate) fn newest(session: &At<'_>, view: &View<'_>) -> Result<Told, OpsError> {
+    let head = session.state.branches.values().filter_map(|position| position.head).max();
     let end = head.map(EntryNumber::next).unwrap_or_default();
     let mut newest = Told::default();
     for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {

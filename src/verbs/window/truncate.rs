@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    archive::{Archive, SyncError, Workspace},
+    archive::{At, SyncError, Workspace},
     change::{
         self,
         goal::replay::{Cut, Replay},
@@ -15,13 +15,13 @@ use crate::{
     model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
     report::{Oversized, Truncated},
     session::{
-        Session, View,
+        Stored, View,
         history::{ends::Sending, origins},
         ids::id_of,
         plan::{Plan, Steps, branch_text},
         read::tools::{self, CALL_WITHIN},
     },
-    store::{Store, whole_lines},
+    store::whole_lines,
     verbs::{
         OpsError,
         window::{
@@ -49,17 +49,12 @@ struct Found {
 }
 
 /// Returns the results in the current context that exceed a limit, in order.
-pub fn oversized(
-    archive: &Archive,
-    session: &Session,
-    bound: Bound,
-) -> Result<Truncated, OpsError> {
-    let tip = archive.store().state(session.key)?;
+pub fn oversized(session: &At<'_>, bound: Bound) -> Result<Truncated, OpsError> {
     let mut truncated = Truncated::default();
-    let Some(position) = tip.position() else { return Ok(truncated) };
-    let view = View::new(archive.store(), session, position, Some(&tip.spans));
+    let Some(position) = session.state.position() else { return Ok(truncated) };
+    let view = session.view(position);
     let mut each = |found: Found, _: &[u8]| truncated.results.push(found.oversized);
-    truncated.edited = find(archive.store(), session, &view, bound.limit, &mut each)?;
+    truncated.edited = find(session, &view, bound.limit, &mut each)?;
     Ok(truncated)
 }
 
@@ -80,12 +75,8 @@ fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
 }
 
 /// Cuts the results in the current context that exceed a limit. The original records are kept as their origins.
-pub fn truncate(
-    archive: &mut Archive,
-    session: &Session,
-    bound: Bound,
-) -> Result<Truncated, OpsError> {
-    let (mut truncated, done) = change::execute(archive, session, |before| plan(before, bound))?;
+pub fn truncate(session: &At<'_>, bound: Bound) -> Result<Truncated, OpsError> {
+    let (mut truncated, done) = change::execute(session, |before| plan(before, bound))?;
     if let Some(replayed) = done.reached {
         truncated.saved = truncated.saved.saturating_sub(replayed.length);
         (truncated.rotated, truncated.written) = (replayed.aside, replayed.written);
@@ -101,9 +92,8 @@ fn plan(
 ) -> Result<(Truncated, Option<Plan<Replay>>), OpsError> {
     let branch = before.state.current().to_owned();
     let mut truncated = Truncated { branch, ..Truncated::default() };
-    let (Some(from), Some(session)) = (before.position(), &before.session) else {
-        return Ok((truncated, None));
-    };
+    let Some(from) = before.position() else { return Ok((truncated, None)) };
+    let session = before.opened()?;
     let mut cuts = BTreeMap::new();
     if let Some(view) = before.view(from) {
         let mut cut = |Found { oversized, n, shortened }: Found, whole: &[u8]| {
@@ -112,7 +102,7 @@ fn plan(
             cuts.insert(n, Cut::new(shortened.line, whole, cutting));
             truncated.results.push(oversized);
         };
-        truncated.edited = find(before.store(), session, &view, bound.limit, &mut cut)?;
+        truncated.edited = find(&session, &view, bound.limit, &mut cut)?;
     }
     if cuts.is_empty() {
         return Ok((truncated, None));
@@ -166,8 +156,7 @@ fn restate(
 /// Finds the results in the context of a view's head that exceed a limit, and passes each on with the whole line. Returns how
 /// many exceed it only because of edits, which a truncation cannot cut.
 fn find(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     limit: Limit,
     each: &mut dyn FnMut(Found, &[u8]),
@@ -175,13 +164,13 @@ fn find(
     let Sending { path, sent, edits, .. } = view.sending()?;
     let edited: EntrySet = edits.iter().map(|(entry, _)| *entry).collect();
     for range in EntryNumber::ranges(sent, 1) {
-        let lengths = store.lengths(session.key, range.clone())?;
+        let lengths = session.store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
             // A character has at least one byte.
             if length > limit.chars() as u64
                 && !edited.contains(n)
                 && may_answer(view.record(n)?.kind)
-                && let Some((found, whole)) = look(store, session, view, &path, n, limit)?
+                && let Some((found, whole)) = look(session, view, &path, n, limit)?
             {
                 each(found, &whole);
             }
@@ -192,7 +181,7 @@ fn find(
         let Some(&(n, _)) = alike.first() else { continue };
         if may_answer(view.record(n)?.kind) {
             let said = items(session, view, &[n], alike, &StandIns::default(), None)?;
-            let entry = id_of(store, session, n)?.to_string();
+            let entry = id_of(session.store, session, n)?.to_string();
             let rest = Rest { session: &session.name.id, entry: &entry };
             count += u64::from(said.iter().any(|item| is_over(&item.message(), limit, rest)));
         }
@@ -207,24 +196,23 @@ fn may_answer(kind: Kind) -> bool {
 
 /// Returns an entry that exceeds a limit, with the whole line.
 fn look(
-    store: &dyn Store,
-    session: &Session,
+    session: &Stored<'_>,
     view: &View<'_>,
     path: &[EntryNumber],
     n: EntryNumber,
     limit: Limit,
 ) -> Result<Option<(Found, Vec<u8>)>, OpsError> {
-    let first = origins::first(store, session, n)?;
-    let origin = id_of(store, session, first)?;
+    let first = origins::first(session, n)?;
+    let origin = id_of(session.store, session, first)?;
     let shorten =
         |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
     let mut whole = Vec::new();
-    whole_lines(store, session.key, &[n], &mut |_, line| whole = line)?;
+    whole_lines(session.store, session.key, &[n], &mut |_, line| whole = line)?;
     let Some(mut found) = shorten(&whole) else { return Ok(None) };
     // Cut a result that was cut before from its original again, so that each cut text is a prefix of the original.
     if first != n {
         let own = std::mem::take(&mut whole);
-        whole_lines(store, session.key, &[first], &mut |_, line| whole = line)?;
+        whole_lines(session.store, session.key, &[first], &mut |_, line| whole = line)?;
         let Some(again) = shorten(&whole).filter(|(again, _)| again.line != own) else {
             return Ok(None);
         };
@@ -237,7 +225,7 @@ fn look(
     let called = tools::call(view, session.format, above, call)?;
     let (tool, subject) = called.map_or((None, None), |called| (Some(called.tool), called.subject));
     let oversized = Oversized {
-        entry: id_of(store, session, n)?,
+        entry: id_of(session.store, session, n)?,
         origin,
         tool,
         subject,

@@ -84,7 +84,7 @@ impl World {
     fn operations(&self) -> BTreeMap<String, u64> {
         let archive = Archive::open(&self.store, Access::Read, Box::new(Machine)).unwrap();
         let count = |session: Session| {
-            let newest = verbs::operations(&archive, &session, 1).unwrap().shown;
+            let newest = verbs::operations(&archive.at(&session).unwrap(), 1).unwrap().shown;
             (session.name.id, newest[0].operation.n.get())
         };
         archive.every().unwrap().into_iter().map(count).collect()

@@ -333,7 +333,7 @@ fn every_flip_of_the_log_that_drops_an_operation_is_named() {
 fn a_program_that_has_the_damaged_store_open_writes_no_more_to_it() {
     let home = Home::new();
     let db = home.settle();
-    let mut archive = fixture::open(&store(&home.env), 3);
+    let archive = fixture::open(&store(&home.env), 3);
     let session = archive.every().unwrap().into_iter().find(|session| session.name.id == home.own);
     let session = session.unwrap();
     let body: Vec<u8> =
@@ -341,11 +341,11 @@ fn a_program_that_has_the_damaged_store_open_writes_no_more_to_it() {
     db.execute("UPDATE fresh SET body = ? WHERE key = 1", [&body[1..]]).unwrap();
     drop(db);
     home.run(&["doctor", "--fix"]).success();
-    let refused = verbs::checkpoint(&mut archive, &session, None).unwrap_err();
+    let refused = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap_err();
     assert!(refused.to_string().contains("was replaced while this command"), "{refused}");
     drop(archive);
-    let mut archive = fixture::open(&store(&home.env), 3);
-    verbs::checkpoint(&mut archive, &session, None).unwrap();
+    let archive = fixture::open(&store(&home.env), 3);
+    verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap();
 }
 
 #[test]

@@ -178,19 +178,20 @@ impl Stored {
         let mut stored = Self::new();
         stored.say(Speaker::User, "Paint the boat.");
         stored.say(Speaker::Assistant, "Which colour?");
-        verbs::checkpoint(&mut stored.archive, &stored.session, Some("before colours")).unwrap();
+        verbs::checkpoint(&stored.archive.at(&stored.session).unwrap(), Some("before colours"))
+            .unwrap();
         stored.say(Speaker::User, "Red.");
         stored.say(Speaker::Assistant, "Red it is.");
         let Self { archive, session, workspace, .. } = &mut stored;
         let message = "Red paint is sold out.\n\nTry the other shop.";
-        verbs::revert(archive, session, workspace, "1", Some(message)).unwrap();
+        verbs::revert(&archive.at(session).unwrap(), workspace, "1", Some(message)).unwrap();
         stored.say(Speaker::Assistant, "Then blue.");
         stored
     }
 
     fn say(&mut self, speaker: Speaker, text: &str) {
         let draft = Draft::Message(speaker, text.to_owned());
-        verbs::append(&mut self.archive, &self.session, &self.workspace, &[draft]).unwrap();
+        verbs::append(&self.archive.at(&self.session).unwrap(), &self.workspace, &[draft]).unwrap();
     }
 
     fn run(&self, args: &[&str]) -> CommandOutput {
