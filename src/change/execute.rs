@@ -9,8 +9,11 @@
 //! catch up  again, if another program wrote to the live file meanwhile
 //! ```
 
+use std::{fs::File, sync::Arc};
+
 use crate::{
     archive::{Archive, At, SyncError},
+    change::draft::Writing,
     change::{
         draft::Change,
         goal::Goal,
@@ -52,14 +55,14 @@ pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
 ) -> Result<(T, Done<G::Reached>), E> {
     let lock = session.archive.lock()?;
-    let notices =
-        match session.again().map_err(SyncError::from).and_then(|now| catch_up::catch_up(&now)) {
-            Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
-                Vec::new()
-            }
-            caught_up => caught_up?,
-        };
-    carry_out(Change::locked(session, lock, notices)?, verb)
+    let again = || session.again().map_err(SyncError::from);
+    let notices = match again().and_then(|session| catch_up::catch_up(&session)) {
+        Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
+            Vec::new()
+        }
+        caught_up => caught_up?,
+    };
+    carry_out(Change::bare(&again()?)?.under(lock, notices), verb)
 }
 
 /// Creates a session with a plan, and returns it.
@@ -69,7 +72,8 @@ pub(crate) fn execute_first<G: Goal>(
     format: &'static dyn Format,
     plan: impl FnOnce(&Standing<'_>) -> Plan<G>,
 ) -> Result<(Outcome, G::Reached), SyncError> {
-    let mut change = Change::create(archive, name, format, archive.lock()?)?;
+    let lock = archive.lock()?;
+    let mut change = begin_first(archive, name, format, lock)?;
     let plan = plan(&change.before);
     let (command, reached) = prepare(&mut change, plan)?;
     Ok((commit(change, command)?, reached))
@@ -117,7 +121,18 @@ fn begin<'a>(session: &At<'a>) -> Result<Change<'a>, SyncError> {
     let session = &comeback::follow(session.again()?)?;
     let notices = catch_up::catch_up(session)?;
     remainders::sweep(session);
-    Change::locked(session, lock, notices)
+    Ok(Change::bare(session)?.under(lock, notices))
+}
+
+/// Begins a change of a session that does not exist yet.
+fn begin_first<'a>(
+    archive: &'a Archive,
+    name: SessionName,
+    format: &'static dyn Format,
+    lock: Option<Arc<File>>,
+) -> Result<Change<'a>, SyncError> {
+    let writing = Writing::alone(archive)?;
+    Ok(Change::first(archive, name, format, writing).under(lock, Vec::new()))
 }
 
 /// Begins a change of a session that may not exist yet.
@@ -128,7 +143,7 @@ pub(crate) fn begin_or_create<'a>(
 ) -> Result<Change<'a>, SyncError> {
     match archive.session(&name)? {
         Some(session) => begin(&archive.at(&session)?),
-        None => Change::create(archive, name, format, archive.lock()?),
+        None => begin_first(archive, name, format, archive.lock()?),
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn lost_base(session: &At<'_>) -> Result<Option<LiveFile>, SyncError>
     let mut bases = Vec::new();
     let view = session.whole(held);
     view.climb(&mut |view| {
-        bases.extend(session.state.file_of(view.position().generation));
+        bases.extend(session.state.file_of(view.position.generation));
         Ok(())
     })?;
     Ok(gone.into_iter().find(|file| bases.contains(&file.n)))

@@ -14,6 +14,7 @@ use std::{
 
 use crate::{
     archive::{Archive, Skipped, SyncError, Why, skip::Failed},
+    change::draft::Writing,
     change::{
         draft::{
             Change,
@@ -321,7 +322,8 @@ impl<'a> Taking<'a> {
             let gathers = self.open.is_open();
             let joint = match grown {
                 Some((session, notices)) => {
-                    let mut change = Change::also(&self.archive.at(&session)?, &mut self.open)?;
+                    let mut change =
+                        Change::of(&self.archive.at(&session)?, Writing::Among(&mut self.open))?;
                     change.notices = notices;
                     Joint::Grown(Box::new(change))
                 }

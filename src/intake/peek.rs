@@ -4,6 +4,8 @@ use std::path::Path;
 
 use crate::{
     archive::{Ambient, Archive, SyncError},
+    change::draft::Writing,
+    change::draft::whole_files,
     change::{draft::Change, execute::commit},
     files::{
         siblings::{self, Shelved},
@@ -18,7 +20,7 @@ use crate::{
 pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), SyncError> {
     let archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
-    let mut change = Change::first(&archive, name, format)?;
+    let mut change = Change::first(&archive, name, format, Writing::alone(&archive)?);
     let mut shelved = Shelved::default();
     let bases = siblings::bases(format, &change.before.name, path, &mut shelved);
     adopt(&mut change, path, &mut shelved)?;
@@ -35,7 +37,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
         let (generation, horizon) = (growth.generation, growth.entries);
         change.grown(growth);
         if let Ok(Some(Ok(bytes))) = sources::container(file) {
-            change.contain(generation, bytes);
+            whole_files::contain(&mut change, generation, bytes);
         }
         if is_wanted {
             let mut position = Position { generation, head: None, horizon };

@@ -12,6 +12,9 @@ use memchr::memchr_iter;
 
 use crate::{
     archive::{Archive, SyncError, Why, skip::Failed},
+    change::draft::Writing,
+    change::draft::tombstone,
+    change::draft::whole_files,
     change::{
         draft::{Change, batch::Joint},
         execute::{begin_or_create, commit},
@@ -38,6 +41,7 @@ use crate::{
         Position, Run, Running, State,
     },
     report::{Imported, Notice, Oddity, Quirk},
+    session::plan::given,
     session::{Growth, history::oddities},
     store::Sighting,
     wire::{
@@ -49,7 +53,7 @@ use crate::{
 /// How many bytes of new lines to gather before committing them as a part.
 const PART: u64 = 64 << 20;
 /// How many new lines to gather before committing a part: short lines take more memory than their bytes.
-const PART_LINES: u64 = 1 << 15;
+const PART_LINES: usize = 1 << 15;
 
 /// The end of a file that was read.
 struct End {
@@ -107,7 +111,9 @@ pub(crate) fn take_in<'a>(
     let name = first.session.clone();
     let is_grown = matches!(joint, Joint::Grown(..));
     let change = match joint {
-        Joint::New(gathering) => Change::among(archive, name, first.format, gathering),
+        Joint::New(gathering) => {
+            Change::first(archive, name, first.format, Writing::Among(gathering))
+        }
         Joint::Grown(change) => *change,
         Joint::Alone => match begin_or_create(archive, name, first.format) {
             Err(error @ (SyncError::Denied { .. } | SyncError::Uncaught { .. })) => {
@@ -319,7 +325,7 @@ impl Intake<'_> {
     fn contain(&mut self, path: &Path, generation: GenerationNumber) -> Result<bool, Failed> {
         match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
             None => Ok(false),
-            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)),
+            Some(Ok(bytes)) => Ok(whole_files::contain(&mut self.change, generation, bytes)),
             Some(Err(_)) => {
                 self.odd(path, None, Quirk::Unkept);
                 Ok(false)
@@ -357,7 +363,7 @@ impl Intake<'_> {
                         _ => (last + 1, Quirk::Unreadable),
                     };
                     self.odd(path, Some(line), quirk);
-                    self.change.end(growth, Vec::new());
+                    tombstone::end(&self.change, growth, Vec::new());
                     return Ok(lines);
                 }
                 Err(why) => return Err(unreadable(why)),
@@ -375,7 +381,7 @@ impl Intake<'_> {
                 let next = self.change.next_entry();
                 self.met |= self.change.put(growth, new)? < next;
             }
-            if self.change.bytes >= PART || self.change.fresh() >= PART_LINES {
+            if self.change.bytes >= PART || self.change.bulk.entries.len() >= PART_LINES {
                 growth.tail = Vec::new();
                 self.change.grown(growth.part());
                 self.begin();
@@ -385,7 +391,7 @@ impl Intake<'_> {
         }
         let tail = reader.into_tail();
         self.torn(path, &tail.bytes, tail.number);
-        self.change.end(growth, tail.bytes);
+        tombstone::end(&self.change, growth, tail.bytes);
         Ok(lines)
     }
 
@@ -410,13 +416,13 @@ impl Intake<'_> {
         let mut files = group.iter();
         let folder = files.find_map(|file| sources::listed_folder(file.format, &file.path));
         let Some(folder) = folder else { return Ok(false) };
-        self.change.set_folder(&folder);
+        self.change.facts.folder = Some(given(&folder));
         Ok(true)
     }
 
     /// Makes `main` the current branch of a new session.
     fn begin(&mut self) {
-        if self.change.number() == 1 {
+        if self.change.before.state.next_operation() == 1 {
             self.change.set_current(MAIN);
         }
     }
@@ -437,7 +443,7 @@ impl Intake<'_> {
             Some(head) => *head,
             None => self.change.before.format.head(&self.change.look(position))?,
         };
-        let old = self.change.branch(MAIN);
+        let old = self.change.before.state.branches.get(MAIN).copied();
         let mut left = None;
         let is_kept = self.is_kept(old, position)?;
         let ended = self.ends.get(&file).map(|end| (end.length, end.running));
@@ -451,7 +457,7 @@ impl Intake<'_> {
             let path = self.states.files.get(&file).map(PathBuf::as_path);
             self.change.notices.iter_mut().for_each(|notice| notice.go_on(path));
             if self.change.before.state.current() != MAIN
-                && self.change.number() > OperationNumber::FIRST
+                && self.change.before.state.next_operation() > OperationNumber::FIRST
             {
                 self.change.set_current(MAIN);
             }
@@ -559,7 +565,7 @@ impl Intake<'_> {
                 }
             }
             // A repeated name is either a twin or an entry that was known before.
-            if self.change.has_twins() || self.met {
+            if !self.change.deriver.twins.is_empty() || self.met {
                 let places = oddities::repeated(&view)?.into_iter();
                 found.extend(places.map(|place| (place, Quirk::Repeated)));
             }

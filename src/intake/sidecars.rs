@@ -19,6 +19,7 @@ use rustix::fs::OFlags;
 use crate::{
     archive::{Archive, At, SyncError},
     change::draft::Change,
+    change::draft::whole_files,
     disk::{self, Links, Refusal},
     files::{Source, deletion::is_gone, sources},
     json::Raw,
@@ -153,7 +154,10 @@ impl Changed {
         let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
         if let (Some(lines), Some(seen)) = (&self.lines, self.sighting.clone()) {
             let place = change.before.archive.place_of(&self.path);
-            return Ok(Taken::Held { seen, is_new: change.sidecar(place, lines.clone()) });
+            return Ok(Taken::Held {
+                seen,
+                is_new: whole_files::sidecar(change, place, lines.clone()),
+            });
         }
         let (file, seen) = match self.open() {
             Ok(opened) => opened,
@@ -172,7 +176,7 @@ impl Changed {
             return left_out(Some(seen), "it is next to the session and is longer than 64 MiB");
         }
         let place = change.before.archive.place_of(&self.path);
-        let (count, size) = change.sidecars_besides(&place);
+        let (count, size) = whole_files::sidecars_besides(change, &place);
         if count >= MOST {
             return left_out(Some(seen), "the store already has 1,000 files next to the session");
         }
@@ -183,7 +187,9 @@ impl Changed {
             );
         }
         match disk::whole(file, LONGEST) {
-            Ok(bytes) => Ok(Taken::Held { seen, is_new: change.sidecar(place, bytes) }),
+            Ok(bytes) => {
+                Ok(Taken::Held { seen, is_new: whole_files::sidecar(change, place, bytes) })
+            }
             Err(_) => left_out(None, "it is next to the session and cannot be read"),
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     disk::{self, Links},
     model::{Command, SessionName, Text},
     session::derive,
+    session::plan::given,
     wire::{self, Format},
 };
 
@@ -59,7 +60,7 @@ impl Lists {
                     Err(error) if is_of_one(&error) => continue,
                     change => change?,
                 };
-                change.set_title(title.as_deref().unwrap_or_default());
+                change.facts.title = Some(given(title.as_deref().unwrap_or_default()));
                 change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
             }
         }

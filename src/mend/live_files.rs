@@ -16,6 +16,7 @@ use std::{
 
 use crate::{
     archive::{Archive, SyncError},
+    change::draft::Writing,
     change::{draft::Change, reconcile::catch_up::is_left_out},
     files::{
         file::is_subsequence,
@@ -112,7 +113,7 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
 /// Moves a session to the state of its live file.
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
     let first = change.before.state.next_entry();
-    let position = change.position();
+    let position = change.before.position();
     let held = match (&change.before.session, position) {
         (Some(session), Some(position)) => {
             let spans = Some(&change.before.state.spans);
@@ -189,7 +190,7 @@ fn begin(archive: &Archive, path: &Path) -> Result<Option<TakenBack>, SyncError>
     let place = archive.place_in(path);
     let mut change = match archive.session(&name)? {
         Some(session) => Change::bare(&archive.at(&session)?)?,
-        None => Change::first(archive, name, format)?,
+        None => Change::first(archive, name, format, Writing::alone(archive)?),
     };
     let file = change.file(place);
     if change.before.state.position().is_none() {

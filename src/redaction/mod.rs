@@ -16,6 +16,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     archive::{Archive, SyncError},
+    change::draft::Writing,
     change::draft::{Buried, Change, batch::Together},
     cover::Secrets,
     files::occupancy,
@@ -181,7 +182,8 @@ fn commit(
         coverings.words.extend(redaction.words.iter().copied());
         let count = tombstones.len() as u64;
         let buried = Buried { tombstones, covered_files, covered_runs };
-        Change::also(&archive.at(session)?, &mut together)?.bury(command(count), buried)?;
+        Change::of(&archive.at(session)?, Writing::Among(&mut together))?
+            .bury(command(count), buried)?;
     }
     together.cover(coverings)?;
     // A file that was skipped belongs to no session; its path is stored only as a sighting.

@@ -37,13 +37,13 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Cutting, Entry, EntryId, EntryNumber, Facts,
-        FileNumber, Generation, GenerationNumber, Kind, LineId, Lookup, NameTag, OperationNumber,
-        Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        FileNumber, Generation, GenerationNumber, Kind, LineId, Lookup, NameTag, Origin, Parent,
+        Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     report::Notice,
     session::{
         Deriver, Growth, Pending, View, is_marked,
-        plan::{Steps, branch_text, free_name, given},
+        plan::{Steps, branch_text, free_name},
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
     wire::{
@@ -59,15 +59,15 @@ pub(crate) struct Change<'a> {
     pub(crate) notices: Vec<Notice>,
     /// True while turns are written again that already have checkpoints.
     pub(crate) is_replay: bool,
-    facts: Facts,
-    bulk: Bulk,
+    pub(crate) facts: Facts,
+    pub(crate) bulk: Bulk,
     lines: Vec<NewLine>,
     kept: Vec<Vec<u8>>,
     /// The bytes of sidecars, which are stored after the containers.
     sidecars: Vec<Vec<u8>>,
     /// The total size of lines and sidecars.
     pub(crate) bytes: u64,
-    deriver: Deriver,
+    pub(crate) deriver: Deriver,
     bearers: Bearers,
     /// The names in the store that several entries share; loaded when first needed.
     held_twins: Option<BTreeSet<NameTag>>,
@@ -90,6 +90,13 @@ pub(crate) enum Writing<'a> {
     Among(&'a mut dyn Gathering),
 }
 
+impl<'a> Writing<'a> {
+    /// Begins a transaction for one change.
+    pub(crate) fn alone(archive: &'a Archive) -> Result<Self, StoreError> {
+        Ok(Self::Alone(Some(archive.store.begin()?)))
+    }
+}
+
 /// A transaction that commits many changes together.
 pub(crate) trait Gathering {
     /// Adds an operation.
@@ -103,57 +110,29 @@ pub(crate) trait Gathering {
 }
 
 impl<'a> Change<'a> {
-    /// Begins the first operation of a session, under the archive's lock.
-    pub(crate) fn create(
-        archive: &'a Archive,
-        name: SessionName,
-        format: &'static dyn Format,
-        lock: Option<Arc<File>>,
-    ) -> Result<Self, SyncError> {
-        Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
-    }
-
-    /// Begins the first operation of a session in a shared transaction. The caller holds the lock.
-    pub(crate) fn among(
-        archive: &'a Archive,
-        name: SessionName,
-        format: &'static dyn Format,
-        gathering: &'a mut dyn Gathering,
-    ) -> Self {
-        Self::with(Standing::nowhere(archive, name, format), Writing::Among(gathering))
-    }
-
-    /// Begins an operation of a session that has caught up, in a shared transaction. The caller holds the lock.
-    pub(crate) fn also(
-        session: &At<'a>,
-        gathering: &'a mut dyn Gathering,
-    ) -> Result<Self, SyncError> {
-        Ok(Self::with(Standing::of(session)?, Writing::Among(gathering)))
-    }
-
-    /// Begins a change of a session that has caught up, under the archive's lock.
-    pub(crate) fn locked(
-        session: &At<'a>,
-        lock: Option<Arc<File>>,
-        notices: Vec<Notice>,
-    ) -> Result<Self, SyncError> {
-        Ok(Self { _lock: lock, notices, ..Self::bare(session)? })
-    }
-
-    /// Begins a change that is part of catching up. The caller holds the lock.
-    pub(crate) fn bare(session: &At<'a>) -> Result<Self, SyncError> {
-        let writing = Writing::Alone(Some(session.store.begin()?));
+    /// Begins an operation of a session that has caught up. The caller holds the lock.
+    pub(crate) fn of(session: &At<'a>, writing: Writing<'a>) -> Result<Self, SyncError> {
         Ok(Self::with(Standing::of(session)?, writing))
     }
 
-    /// Begins the first operation of a session.
+    /// Begins an operation of its own of a session that has caught up. The caller holds the lock.
+    pub(crate) fn bare(session: &At<'a>) -> Result<Self, SyncError> {
+        Self::of(session, Writing::alone(session.archive)?)
+    }
+
+    /// Begins the first operation of a session. The caller holds the lock.
     pub(crate) fn first(
         archive: &'a Archive,
         name: SessionName,
         format: &'static dyn Format,
-    ) -> Result<Self, SyncError> {
-        let writing = Writing::Alone(Some(archive.store.begin()?));
-        Ok(Self::with(Standing::nowhere(archive, name, format), writing))
+        writing: Writing<'a>,
+    ) -> Self {
+        Self::with(Standing::nowhere(archive, name, format), writing)
+    }
+
+    /// Keeps the archive's lock until the change ends, and begins with the notices of catching up.
+    pub(crate) fn under(self, lock: Option<Arc<File>>, notices: Vec<Notice>) -> Self {
+        Self { _lock: lock, notices, ..self }
     }
 
     fn with(before: Standing<'a>, writing: Writing<'a>) -> Self {
@@ -193,10 +172,12 @@ impl<'a> Change<'a> {
             self.set_live(live.to);
         }
         if let Some(hidden) = steps.hidden {
-            self.set_hidden(hidden);
+            let yes = |hidden: bool| hidden.then_some(1);
+            let from = yes(self.before.state.hidden);
+            self.facts.hidden = Some(Step { from, to: yes(hidden) });
         }
         if let Some(request) = steps.request {
-            let to = Some(self.number());
+            let to = Some(self.before.state.next_operation());
             self.facts.waiting = Some(Step { from: self.before.state.waiting, to });
             self.facts.request = Some(request);
         } else {
@@ -207,29 +188,9 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns the number of this operation.
-    pub(crate) fn number(&self) -> OperationNumber {
-        self.before.state.next_operation()
-    }
-
-    /// Returns the position of the current branch before the change.
-    pub(crate) fn position(&self) -> Option<Position> {
-        self.before.position()
-    }
-
-    /// Returns true if a record name is ambiguous or was referenced before it was defined.
-    pub(crate) fn has_twins(&self) -> bool {
-        !self.deriver.twins.is_empty()
-    }
-
     /// Returns the number of the next entry, after those of this change.
     pub(crate) fn next_entry(&self) -> EntryNumber {
-        self.before.state.next_entry().plus(self.fresh())
-    }
-
-    /// Returns how many new entries this change has.
-    pub(crate) fn fresh(&self) -> u64 {
-        self.bulk.entries.len() as u64
+        self.before.state.next_entry().plus(self.bulk.entries.len() as u64)
     }
 
     /// Adds a file to the session.
@@ -269,11 +230,6 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns a view of the session at a position, as stored.
-    pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
-        self.before.view(position)
-    }
-
     /// Returns the last `limit` entries up to a position's head, as the agent reads them.
     pub(crate) fn path(
         &self,
@@ -307,7 +263,7 @@ impl<'a> Change<'a> {
         let mut view =
             View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
         view.kept = self.before.state.spans.clone();
-        view.add(Pending {
+        view.pending = Some(Pending {
             first: self.before.state.next_entry(),
             facts: &self.facts,
             bulk: &self.bulk,
@@ -349,7 +305,7 @@ impl<'a> Change<'a> {
         }
         let tail = reader.into_tail().bytes;
         growth.tail = before;
-        self.end(growth, tail);
+        tombstone::end(self, growth, tail);
         Ok(())
     }
 
@@ -384,7 +340,7 @@ impl<'a> Change<'a> {
             && link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let spelt = name.filter(|_| new.is_spelt);
         let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
-            None if covered.is_none() && (is_new || self.is_new_name(spelt)?) => None,
+            None if covered.is_none() && (is_new || names::is_new_name(self, spelt)?) => None,
             None => self.held(id)?,
             known => known,
         };
@@ -418,7 +374,8 @@ impl<'a> Change<'a> {
         entry: EntryNumber,
         origin: EntryNumber,
     ) -> Result<(), SyncError> {
-        if let Some(session) = self.before.session.as_ref().filter(|_| !self.is_fresh(entry)) {
+        let next = self.before.state.next_entry();
+        if let Some(session) = self.before.session.as_ref().filter(|_| entry < next) {
             let held = self.before.store().origins(session.key, entry.alone())?;
             if held.iter().any(|(_, held)| held.origin != origin) {
                 return Ok(());
@@ -426,10 +383,6 @@ impl<'a> Change<'a> {
         }
         self.bulk.origins.push(Origin { entry, origin, cut: None });
         Ok(())
-    }
-
-    fn is_fresh(&self, entry: EntryNumber) -> bool {
-        entry >= self.before.state.next_entry()
     }
 
     /// Records what was cut from the entry that this one replaces.
@@ -463,7 +416,7 @@ impl<'a> Change<'a> {
         growth: &Growth,
     ) -> Result<EntryNumber, SyncError> {
         let n = self.next_entry();
-        self.cover_again(n, &mut line, &mut envelope)?;
+        tombstone::cover_again(self, n, &mut line, &mut envelope)?;
         let kind = envelope.kind;
         let held = self
             .before
@@ -478,38 +431,19 @@ impl<'a> Change<'a> {
         self.bytes += line.bytes().len() as u64;
         self.lines.push(line);
         self.fresh_ids.insert(id, n);
-        let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
+        let is_place = own.is_some() || kind == Kind::User && !follows_a_mark(self, growth)?;
         if is_place && !self.is_replay {
             let parent = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
-            let head = parent.map(|parent| self.above(parent, growth)).transpose()?;
+            let head = parent.map(|parent| names::above(self, parent, growth)).transpose()?;
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
-            if self.checkpoint_at(place).is_none() {
+            if checkpoint_at(self, place).is_none() {
                 self.checkpoint(place, Some(n), own, None);
             }
         }
         Ok(n)
-    }
-
-    /// Returns true if the agent's own checkpoint is at the end of a growth. That checkpoint then counts for the next turn.
-    fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
-        let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
-        else {
-            return Ok(false);
-        };
-        let position =
-            Position { generation: growth.generation, head: None, horizon: growth.entries };
-        Ok(is_marked(&self.ahead(position, growth), last)?)
-    }
-
-    /// Returns the newest checkpoint if it is at this place and not undone.
-    fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
-        match self.bulk.checkpoints.last() {
-            Some(newest) => (newest.place == place).then_some(newest.n),
-            None => self.before.state.checkpoint_at(place),
-        }
     }
 
     /// Adds a checkpoint with the next number.
@@ -552,13 +486,11 @@ impl<'a> Change<'a> {
 
     /// Moves a branch.
     pub(crate) fn set_branch(&mut self, branch: &str, to: Option<Position>) {
-        let from = self.moved.get(branch).map_or_else(|| self.branch(branch), |(from, _)| *from);
+        let from = self
+            .moved
+            .get(branch)
+            .map_or_else(|| self.before.state.branches.get(branch).copied(), |(from, _)| *from);
         self.moved.insert(branch.to_owned(), (from, to));
-    }
-
-    /// Returns the position of a branch before this change.
-    pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
-        self.before.state.branches.get(branch).copied()
     }
 
     /// Returns a name for the old end of a branch: the branch's name with the first free number.
@@ -578,25 +510,22 @@ impl<'a> Change<'a> {
     pub(crate) fn set_live(&mut self, file: Option<FileNumber>) {
         self.facts.live = Some(Step { from: self.before.state.live, to: file });
     }
+}
 
-    /// Hides the session in lists, or shows it again.
-    pub(crate) fn set_hidden(&mut self, hidden: bool) {
-        let yes = |hidden: bool| hidden.then_some(1);
-        self.facts.hidden = Some(Step { from: yes(self.before.state.hidden), to: yes(hidden) });
-    }
+/// Returns true if the agent's own checkpoint is at the end of a growth. That checkpoint then counts for the next turn.
+fn follows_a_mark(change: &Change<'_>, growth: &Growth) -> Result<bool, SyncError> {
+    let Some((last, _)) = growth.last.filter(|_| change.before.format.traits().has_checkpoints)
+    else {
+        return Ok(false);
+    };
+    let position = Position { generation: growth.generation, head: None, horizon: growth.entries };
+    Ok(is_marked(&change.ahead(position, growth), last)?)
+}
 
-    /// Records a title that an agent gave the session.
-    pub(crate) fn set_title(&mut self, title: &str) {
-        self.facts.title = Some(given(title));
-    }
-
-    /// Records the session's folder from an agent's own list.
-    pub(crate) fn set_folder(&mut self, folder: &str) {
-        self.facts.folder = Some(given(folder));
-    }
-
-    /// Records that an agent's file was deleted.
-    pub(crate) fn set_gone(&mut self, file: FileNumber) {
-        self.facts.gone.push(file);
+/// Returns the newest checkpoint if it is at this place and not undone.
+fn checkpoint_at(change: &Change<'_>, place: Position) -> Option<CheckpointNumber> {
+    match change.bulk.checkpoints.last() {
+        Some(newest) => (newest.place == place).then_some(newest.n),
+        None => change.before.state.checkpoint_at(place),
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::{
     archive::{SyncError, Vain, Workspace},
+    change::draft::live::append_live,
     change::{
         draft::Change,
         goal::{Goal, reach::again, setting::line_start},
@@ -15,6 +16,7 @@ use crate::{
     files::{file::is_subsequence, live_file::LiveFile},
     json::Raw,
     model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Kind, Position, line},
+    session::history::lineage,
     session::{Growth, history::ends::ends},
     store::Whole,
     wire::{Back, Graph},
@@ -59,7 +61,7 @@ impl Goal for Add {
 
     fn prepare(self, change: &mut Change<'_>) -> Result<(Added, Option<Position>), SyncError> {
         let aside = self.aside;
-        let position = aside.as_ref().map(|(_, from)| *from).or_else(|| change.position());
+        let position = aside.as_ref().map(|(_, from)| *from).or_else(|| change.before.position());
         let Some(position) = position else {
             return Err(SyncError::Nothing(Vain::Append));
         };
@@ -117,7 +119,7 @@ impl Goal for Add {
             change.set_branch(&branch, Some(position));
             return Ok((added, None));
         }
-        change.append_live(bytes, end)?;
+        append_live(change, bytes, end)?;
         Ok((added, Some(position)))
     }
 }
@@ -156,7 +158,7 @@ fn reads(
         return Ok(true);
     }
     // Metadata records may come between them.
-    let behind = from.head.map_or(Ok(None), |head| view.since(head))?.unwrap_or(0);
+    let behind = from.head.map_or(Ok(None), |head| lineage::since(&view, head))?.unwrap_or(0);
     if is_subsequence(&wanted, &path(usize::try_from(behind).unwrap_or(usize::MAX))?) {
         return Ok(true);
     }

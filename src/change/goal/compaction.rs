@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::{
     archive::{Misread, SyncError},
+    change::draft::live::append_live,
     change::{
         draft::Change,
         goal::{Goal, reach, setting::line_start},
@@ -63,7 +64,7 @@ impl Goal for Compaction {
                 let (position, summary) = self.check(change, &growth)?;
                 let end = growth.length();
                 change.grown(growth);
-                change.append_live(more, end)?;
+                append_live(change, more, end)?;
                 (position, summary, None)
             }
             Place::Successor { held, again } => {

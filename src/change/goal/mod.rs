@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use crate::{
     archive::SyncError,
     change::draft::Change,
+    change::draft::live::create_live,
     files::live_file::LiveFile,
     model::{Place, Position},
 };
@@ -77,7 +78,7 @@ impl Goal for Begin {
         let growth = change.generation(file);
         if let Some((path, n)) = path.clone().zip(file) {
             change.set_live(Some(n));
-            change.create_live(&LiveFile { n, path, attached: false })?;
+            create_live(change, &LiveFile { n, path, attached: false })?;
         }
         let position = Position { generation: growth.generation, head: None, horizon: 0 };
         Ok((path, Some(position)))

@@ -19,6 +19,8 @@ use std::{
 
 use crate::{
     archive::{SyncError, Vain, Workspace},
+    change::draft::live::append_live,
+    change::draft::live::exchange_live,
     change::{
         draft::Change,
         goal::{
@@ -131,7 +133,7 @@ fn segment(
     note: Option<Note<'_>>,
 ) -> Result<Option<Reached>, SyncError> {
     let home = change.before.format.home(&live.path);
-    let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
+    let Some(from) = change.before.position().filter(|_| home.is_some()) else { return Ok(None) };
     let [stood, path] = ends(&change.look(from), &change.look(target))?;
     // If the agent is already there, it continues in its file.
     if stood == path {
@@ -155,7 +157,7 @@ fn append(
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Option<Reached>, SyncError> {
-    let Some(from) = change.position() else { return Ok(None) };
+    let Some(from) = change.before.position() else { return Ok(None) };
     let paths = ends(&change.look(from), &change.look(target))?;
     let mut position = None;
     if let Some(lines) = way_back(change, from, target.head, &paths, note)? {
@@ -189,7 +191,7 @@ fn say(
     if position.is_some() {
         let end = growth.length();
         change.grown(growth);
-        change.append_live(more, end)?;
+        append_live(change, more, end)?;
     } else {
         change.forget();
     }
@@ -258,7 +260,8 @@ pub(crate) fn place_spans(
     growth: &mut Growth,
     at: Position,
 ) -> Result<(), SyncError> {
-    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    let spans =
+        change.before.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
     place(change, growth, &spans.unwrap_or_default())
 }
 
@@ -268,7 +271,8 @@ pub(crate) fn again(
     at: Position,
     file: Option<FileNumber>,
 ) -> Result<Growth, SyncError> {
-    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    let spans =
+        change.before.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
     let spans = spans.unwrap_or_default();
     let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
@@ -316,7 +320,7 @@ fn successor(
     way: Way,
 ) -> Result<Option<Successor>, SyncError> {
     let target = behind_opening(change, target)?;
-    let spans = match change.view(target) {
+    let spans = match change.before.view(target) {
         None => Vec::new(),
         Some(view) if way == Way::Path => path_spans(&view, target)?,
         Some(view) => view.spans()?.to_vec(),
@@ -326,7 +330,7 @@ fn successor(
     let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
     growth.end(tail.clone());
-    let dropped = match change.position() {
+    let dropped = match change.before.position() {
         Some(from) => {
             let [stood, path] = ends(&change.look(from), &change.look(target))?;
             left(&stood, &path)
@@ -357,8 +361,11 @@ fn behind(
     match way {
         Way::Generation | Way::Path => {}
         Way::Closed => {
-            let head =
-                change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
+            let head = change
+                .before
+                .view(target)
+                .map(|view| change.before.format.head(&view))
+                .transpose()?;
             let from = Position { head: head.flatten(), ..target };
             let paths = ends(&change.look(from), &change.look(target))?;
             return way_back(change, from, target.head, &paths, note);
@@ -395,7 +402,7 @@ fn rotate(
         content::write_spans(&session, spans, tail, &mut |part| file.write(part))?;
     }
     file.write(more).map_err(io)?;
-    change.exchange_live(live, file, from, growth.generation)
+    exchange_live(change, live, file, from, growth.generation)
 }
 
 /// Begins a generation with the entries visible at `held`, if given, followed by lines, and exchanges the live file for it.
@@ -420,7 +427,7 @@ pub(crate) fn anew(
     let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
     file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
-    let aside = change.exchange_live(&live, file, from, growth.generation)?;
+    let aside = exchange_live(change, &live, file, from, growth.generation)?;
     Ok((growth, Some(aside)))
 }
 
@@ -428,14 +435,15 @@ pub(crate) fn anew(
 /// is one.
 fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, SyncError> {
     let horizon = change.before.growth(start.generation)?.entries;
-    let Some(view) = change.view(Position { horizon, ..start }).filter(|_| start.horizon == 0)
+    let Some(view) =
+        change.before.view(Position { horizon, ..start }).filter(|_| start.horizon == 0)
     else {
         return Ok(start);
     };
     for place in view.end().earlier() {
         let Some(entry) = view.at(place)? else { continue };
         let record = view.record(entry)?;
-        if view.format().opens_file(&record) {
+        if view.format.opens_file(&record) {
             return Ok(Position { horizon: place.next().get(), ..start });
         }
         if record.kind != Kind::Opaque {
@@ -452,7 +460,7 @@ fn begins_with(
     spans: &[Span],
 ) -> Result<bool, SyncError> {
     let horizon = spans.last().map_or(0, Span::end);
-    let Some(view) = change.view(Position { generation, head: None, horizon }) else {
+    let Some(view) = change.before.view(Position { generation, head: None, horizon }) else {
         return Ok(false);
     };
     let same = |a: &Span, b: &Span| Span { generation, ..b.clone() } == *a;
@@ -469,7 +477,7 @@ fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError>
         }
     }
     if let Some(first) = view.at(PlaceNumber::FIRST)?
-        && view.format().opens_file(&view.record(first)?)
+        && view.format.opens_file(&view.record(first)?)
         && entries.first() != Some(&first)
     {
         entries.insert(0, first);

@@ -14,6 +14,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     archive::{Misread, SyncError, Vain},
+    change::draft::live::append_live,
+    change::draft::live::exchange_live,
     change::{
         draft::Change,
         goal::{Goal, setting},
@@ -78,7 +80,7 @@ impl Replay {
         change.is_replay = true;
         let mut growth = change.generation(live.as_ref().map(|live| live.n));
         let tail = change.growth(self.from.generation)?.tail;
-        let spans = match change.view(self.from) {
+        let spans = match change.before.view(self.from) {
             Some(view) => view.spans()?.to_vec(),
             None => Vec::new(),
         };
@@ -137,7 +139,7 @@ impl Replay {
         let aside = match (live, copy) {
             (Some(live), Some(copy)) => {
                 let (old, new) = (self.from.generation, position.generation);
-                Some(change.exchange_live(&live, copy.finish()?, old, new)?)
+                Some(exchange_live(change, &live, copy.finish()?, old, new)?)
             }
             _ => None,
         };
@@ -169,7 +171,7 @@ impl Replay {
         }
         let length = growth.length();
         change.grown(growth);
-        change.append_live(more, length)?;
+        append_live(change, more, length)?;
         Ok((Replayed { length, aside: None, written: Some(live.path.clone()) }, position))
     }
 }

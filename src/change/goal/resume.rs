@@ -31,7 +31,7 @@ fn says<'s>(
     view: &'s View<'_>,
     sent: &'s Sent,
 ) -> impl Iterator<Item = Result<Said, SyncError>> + 's {
-    let format = view.format();
+    let format = view.format;
     let cut = sent.edits.iter().find_map(|(entry, edit)| match edit {
         Edit::Turns(turns) => Some((*entry, *turns)),
         Edit::Content(_) | Edit::Later => None,
@@ -182,8 +182,8 @@ pub(crate) fn leads_on(
 /// Returns true if an agent sends the same from two views of a session.
 fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
     let [path_there, path_here] = ends(there, here)?;
-    let wanted = there.format().context(there, &path_there)?;
-    let found = here.format().context(here, &path_here)?;
+    let wanted = there.format.context(there, &path_there)?;
+    let found = here.format.context(here, &path_here)?;
     if wanted.edits != found.edits {
         return Ok(false);
     }
@@ -375,8 +375,8 @@ mod tests {
     fn told(view: &View<'_>, end: &[EntryNumber]) -> (Vec<EntryNumber>, Option<Vec<EntryNumber>>) {
         let whole = view.path(usize::MAX).unwrap().entries;
         let before = whole.strip_suffix(end).expect("the end of a path is its end").to_vec();
-        let sent = view.format().context(view, &whole).unwrap().entries;
-        let last = view.format().context(view, end).unwrap();
+        let sent = view.format.context(view, &whole).unwrap().entries;
+        let last = view.format.context(view, end).unwrap();
         let sent = sent.strip_suffix(&*last.entries).expect("what is sent of the end is sent last");
         assert!(!last.is_whole || sent.is_empty());
         (before, (!last.is_whole).then(|| sent.to_vec()))
@@ -410,7 +410,7 @@ mod tests {
             let sorted = |entries: Vec<EntryNumber>| entries.into_iter().collect::<BTreeSet<_>>();
             assert_eq!(sorted(before), sorted(other_before), "{pair:?}");
             let sending = one.sending_within(2).unwrap();
-            assert_eq!(sending.sent, one.format().context(one, &whole).unwrap().entries);
+            assert_eq!(sending.sent, one.format.context(one, &whole).unwrap().entries);
         }
         shorter
     }

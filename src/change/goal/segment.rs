@@ -22,6 +22,7 @@ use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
     archive::{At, SyncError},
+    change::draft::live::begin_live,
     change::{
         draft::{Change, follow::Step},
         goal::resume::{Note, reads},
@@ -38,6 +39,8 @@ use crate::{
     live::{Index, WritableFile, is_same},
     model::{FileNumber, PlaceNumber, Position, Timestamp},
     report::Notice,
+    session::graph::view,
+    session::history::lineage,
     session::{SessionError, View},
     wire::{Back, Failure, FileName, Format, Graph as _, Held, Onward, Segment, Setting},
 };
@@ -97,7 +100,8 @@ pub(crate) fn begin(
     sweep(format, &name.id, &target)?;
     let mut fresh = target.fresh().map_err(io)?;
     fresh.write(&bytes).map_err(io)?;
-    change.begin_live(
+    begin_live(
+        change,
         target,
         Step::Begin {
             fresh: Some(Box::new(fresh)),
@@ -154,14 +158,16 @@ fn write(
     let offset = |file: usize, place: PlaceNumber| -> Result<u64, Failure> {
         let mut ends = Vec::new();
         view.climb(&mut |view| {
-            ends.push(view.position());
+            ends.push(view.position);
             Ok(())
         })?;
         let position = ends.iter().rev().nth(file);
-        let end = position.map(|position| view.base(*position).end_of(place.get())).transpose()?;
+        let end = position
+            .map(|position| view::end_of(&view.base(*position), place.get()))
+            .transpose()?;
         Ok(end.map_or(0, |end| end + 1))
     };
-    let stands = Position { horizon: u64::MAX, ..change.position().unwrap_or_default() };
+    let stands = Position { horizon: u64::MAX, ..change.before.position().unwrap_or_default() };
     let stands = change.look(stands);
     let opening = match stands.at(PlaceNumber::FIRST)? {
         Some(first) => stands.line(first)?,
@@ -189,7 +195,7 @@ fn held(
     let nothing = Held { id: String::new(), held: PlaceNumber::FIRST };
     let (archive, format, state) =
         (change.before.archive, change.before.format, &change.before.state);
-    let Position { generation, horizon, .. } = view.position();
+    let Position { generation, horizon, .. } = view.position;
     let Some(place) = state.file_of(generation).and_then(|file| state.file(file)) else {
         return Ok(nothing);
     };
@@ -201,14 +207,14 @@ fn held(
     };
     let listed = index.and_then(|index| index.listed(&name.id).ok()).unwrap_or(0);
     let length = length_of(state.ends.get(&generation));
-    let within = view.entries_within(listed.min(length).saturating_sub(1))?.unwrap_or(0);
+    let within = lineage::entries_within(view, listed.min(length).saturating_sub(1))?.unwrap_or(0);
     let within = PlaceNumber::new(within.min(horizon));
     let Some(file) = file.filter(|_| within > PlaceNumber::FIRST) else {
         return Ok(Held { id: name.id, ..nothing });
     };
     let Some(last) = view.at(within.minus(1))? else { return Ok(nothing) };
     let line = [view.line(last)?, b"\n".to_vec()].concat();
-    let from = (view.end_of(within.get())? + 1).saturating_sub(line.len() as u64);
+    let from = (view::end_of(view, within.get())? + 1).saturating_sub(line.len() as u64);
     let mut there = Vec::new();
     let read = sources::open(&file, from)
         .and_then(|file| file.take(line.len() as u64).read_to_end(&mut there));

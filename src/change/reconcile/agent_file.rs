@@ -32,6 +32,9 @@ use std::{
 
 use crate::{
     archive::{At, SyncError},
+    change::draft::Writing,
+    change::draft::commit,
+    change::draft::live::append_live,
     change::{
         draft::{Change, Gathering, listing},
         goal::{reach, segment, setting},
@@ -51,7 +54,7 @@ use crate::{
     model::{Command, EntryNumber, Kind, Parent, Position},
     report::Notice,
     session::{
-        Growth, Session, View,
+        Growth,
         graph::content,
         plan::{LATE, branch_text},
     },
@@ -129,7 +132,7 @@ pub(crate) fn record_loss(session: &At<'_>, live: &LiveFile) -> Result<Notice, S
     if session.state.live == Some(live.n) {
         change.set_live(None);
     }
-    change.set_gone(live.n);
+    change.facts.gone.push(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     // If the agent had moved the file unchanged, the session would have followed it.
     let put_away = elsewhere(session.archive, session.format, &session.state, live);
@@ -160,7 +163,7 @@ pub(crate) fn gather(
     if is_unfinished || verdict != Verdict::Grown {
         return Ok(None);
     }
-    let (notices, _) = take_in(Change::also(session, gathering)?, &live, &target)?;
+    let (notices, _) = take_in(Change::of(session, Writing::Among(gathering))?, &live, &target)?;
     Ok(Some(notices))
 }
 
@@ -170,7 +173,7 @@ fn take_in(
     live: &LiveFile,
     target: &WritableFile,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let Some(before) = change.before.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.growth(before.generation)?;
     let (file, begin) = (from(target, growth.length())?, growth.bytes);
     change.read(&mut growth, file).map_err(|error| counted(error, target.path(), begin))?;
@@ -257,7 +260,7 @@ fn take_in_whole(
     target: &WritableFile,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
     let mut change = Change::bare(session)?;
-    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let Some(before) = change.before.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
     follow(change, live, before, growth, Came::Rewritten)
@@ -299,7 +302,7 @@ fn follow(
     let mut position = Position { generation, head, horizon };
     let current = change.before.state.current().to_owned();
     let mut notices = Vec::new();
-    let operation = change.number();
+    let operation = change.before.state.next_operation();
     let late = late(&change, position, first)?;
     let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
     let mut is_held = false;
@@ -316,13 +319,13 @@ fn follow(
     let mut is_led = is_apart;
     if is_apart
         && let Some(lines) = reach::way_to(&mut change, position, before.head)?
-        && change.may_write(live)
+        && commit::may_write(&change, live)
     {
         position = say(&mut change, position, &lines)?;
         is_led = false;
     }
     let goes_on = if is_rewritten {
-        let held = change.view(before).map(|view| view.sequence()).transpose()?;
+        let held = change.before.view(before).map(|view| view.sequence()).transpose()?;
         is_subsequence(&held.unwrap_or_default(), &found)
     } else {
         match before.head.map(|stood| is_on_path(&change, position, stood, entries)) {
@@ -375,7 +378,7 @@ fn say(
     let said = Position { head, horizon: growth.entries, ..position };
     let end = growth.length();
     change.grown(growth);
-    change.append_live(more, end)?;
+    append_live(change, more, end)?;
     Ok(said)
 }
 
@@ -446,7 +449,7 @@ fn join(
     position: Position,
     current: &str,
 ) -> Result<Option<String>, SyncError> {
-    let Some(session) = change.before.session.clone() else { return Ok(None) };
+    let Some(_session) = change.before.session.clone() else { return Ok(None) };
     let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
     let branch = change.before.state.branches.iter().find(stands);
     let branch = branch.map(|(name, at)| (name.clone(), *at));
@@ -458,7 +461,7 @@ fn join(
     }
     let (branch, at) = match branch {
         Some((branch, at)) => (branch, Some(at)),
-        None => (change.left_name(LATE), holding(change, &session, late.base)?),
+        None => (change.left_name(LATE), holding(change, late.base)?),
     };
     let Some(at) = at else { return Ok(None) };
     // No file ever had the old state followed by these entries.
@@ -486,16 +489,13 @@ fn join(
 }
 
 /// Returns the end of the newest generation that contains an entry.
-fn holding(
-    change: &Change<'_>,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<Option<Position>, SyncError> {
-    let all = change.before.state.next_generation().earlier();
+fn holding(change: &Change<'_>, entry: EntryNumber) -> Result<Option<Position>, SyncError> {
+    let session = change.before.opened()?;
+    let all = session.state.next_generation().earlier();
     for generation in all.rev() {
-        let view = View::whole(change.before.store(), session, &change.before.state, generation);
+        let view = session.whole(generation);
         if view.place(entry)?.is_some() {
-            return Ok(Some(Position { head: Some(entry), ..view.position() }));
+            return Ok(Some(Position { head: Some(entry), ..view.position }));
         }
     }
     Ok(None)

@@ -21,6 +21,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use crate::{
     archive::{Archive, At, SyncError, Vain},
+    change::draft::live::exchange_live,
     change::{
         draft::{Change, listing},
         goal::segment,
@@ -275,7 +276,7 @@ fn take_in_whole(
     change.set_branch(&branch, Some(taken));
     let mut fresh = target.fresh().map_err(SyncError::at(target.path()))?;
     content::write(session, &runs, &mut |part| fresh.write(part))?;
-    let aside = change.exchange_live(live, fresh, taken.generation, position.generation)?;
+    let aside = exchange_live(&mut change, live, fresh, taken.generation, position.generation)?;
     let entries = change.next_entry().since(session.state.next_entry());
     let kept = Some(branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod beginning;
 pub(crate) mod content;
+pub(crate) mod names;
 pub(crate) mod places;
 pub(crate) mod recent;
 pub(crate) mod replay;

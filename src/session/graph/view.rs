@@ -3,23 +3,28 @@
 //! Invariant: no query costs more than about the logarithm of the session's size, once the indexes of the view are built.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
 
 use crate::{
-    json::Raw,
     model::{
         Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, Lookup,
-        NameTag, Parent, PlaceNumber, Position, Record, Run, Span, Spans, State,
+        NameTag, Parent, PlaceNumber, Position, Record, Run, Span, Spans,
     },
     session::{
         Damages, Session, SessionError,
-        graph::{beginning::Begins, content, places::Places, recent::AtHand},
+        graph::{
+            beginning::Begins,
+            content,
+            names::{self, Names},
+            places::Places,
+            recent::AtHand,
+        },
     },
     store::{NewLine, SessionKey, Store, StoreError},
-    wire::{Before, Failure, Format, Graph, Link, Path, PhysicalLine},
+    wire::{Before, Failure, Format, Graph, Path, PhysicalLine},
 };
 
 /// A byte order mark.
@@ -40,7 +45,7 @@ pub(crate) struct Pending<'a> {
 
 impl Pending<'_> {
     /// Returns the entries with this tag: only the newest one, unless the tag has twins.
-    fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
+    pub(super) fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
         if !self.twins.contains(&tag) {
             let newest = self.newest.get(&tag).filter(|entry| **entry >= self.first);
             return newest.copied().into_iter().collect();
@@ -76,11 +81,8 @@ pub struct View<'a> {
     pub(crate) kept: Spans,
     spans: OnceCell<Vec<Span>>,
     places: OnceCell<Places>,
-    twins: OnceCell<BTreeSet<NameTag>>,
-    named: RefCell<BTreeMap<NameTag, Option<EntryNumber>>>,
-    bearers: RefCell<BTreeMap<NameTag, Bearers>>,
-    /// The parents that were found by name.
-    parents: RefCell<BTreeMap<EntryNumber, Option<EntryNumber>>>,
+    pub(super) twins: OnceCell<BTreeSet<NameTag>>,
+    pub(super) names: Names,
     records: AtHand,
     pub(crate) pending: Option<Pending<'a>>,
     before: OnceCell<Box<View<'a>>>,
@@ -103,22 +105,6 @@ impl<'a> View<'a> {
         Self { kept, ..Self::over(store, Some(session.key), session.format, position) }
     }
 
-    /// Makes a view of a whole generation.
-    pub(crate) fn whole(
-        store: &'a dyn Store,
-        session: &Session,
-        state: &State,
-        generation: GenerationNumber,
-    ) -> Self {
-        let horizon = state.ends.get(&generation).map_or(0, Run::end);
-        Self::new(store, session, Position { generation, head: None, horizon }, Some(&state.spans))
-    }
-
-    /// Returns the position from which the session is seen.
-    pub(crate) fn position(&self) -> Position {
-        self.position
-    }
-
     /// Makes a view of a session that the store may not have yet.
     pub(crate) fn over(
         store: &'a dyn Store,
@@ -134,10 +120,8 @@ impl<'a> View<'a> {
             kept: Spans::default(),
             spans: OnceCell::new(),
             places: OnceCell::new(),
-            named: RefCell::default(),
             twins: OnceCell::new(),
-            bearers: RefCell::default(),
-            parents: RefCell::default(),
+            names: Names::default(),
             records: AtHand::default(),
             pending: None,
             before: OnceCell::new(),
@@ -152,35 +136,18 @@ impl<'a> View<'a> {
         Self { damages: damages.clone(), ..self }
     }
 
-    /// Returns what to do about damaged lines.
-    pub(crate) fn damages(&self) -> &Damages {
-        &self.damages
-    }
-
     /// Moves to another position and keeps the cached records.
     pub(crate) fn moved(self, position: Position) -> Self {
         Self {
             position,
             spans: OnceCell::new(),
             places: OnceCell::new(),
-            named: RefCell::default(),
-            bearers: RefCell::default(),
-            parents: RefCell::default(),
+            names: Names::default(),
             before: OnceCell::new(),
             begins: OnceCell::new(),
             pending: self.pending.as_ref().map(|pending| pending.of(position.generation)),
             ..self
         }
-    }
-
-    /// Returns the store.
-    pub(crate) fn store(&self) -> &'a dyn Store {
-        self.store
-    }
-
-    /// Adds the rows that a change has gathered.
-    pub(crate) fn add(&mut self, pending: Pending<'a>) {
-        self.pending = Some(pending);
     }
 
     /// Returns the spans of the generation within the horizon.
@@ -235,11 +202,6 @@ impl<'a> View<'a> {
     fn places(&self) -> Result<&Places, StoreError> {
         let spans = self.spans()?;
         Ok(self.places.get_or_init(|| Places::of(spans, self.format.traits().line)))
-    }
-
-    /// Returns the format of the records.
-    pub(crate) fn format(&self) -> &'static dyn Format {
-        self.format
     }
 
     /// Returns for each of these entries the id of its line alone, without its link.
@@ -300,30 +262,6 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(crate) fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
-        if let Some(known) = self.twins.get() {
-            return Ok(known);
-        }
-        let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
-        let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
-        Ok(self.twins.get_or_init(|| held.into_iter().chain(fresh).collect()))
-    }
-
-    /// Returns the last entry in this generation with the same name as `newest`, which is the newest such entry. They differ only
-    /// if the entries are not in the order of their numbers.
-    pub(crate) fn bearer(&self, newest: EntryNumber) -> Result<EntryNumber, SessionError> {
-        let rises = |pair: &[Span]| matches!(pair, [one, next] if one.entries().end <= next.first);
-        match self.record(newest)?.name {
-            Some(name) if self.twins()?.contains(&name) => {
-                if self.place(newest)?.is_some() && self.spans()?.windows(2).all(rises) {
-                    return Ok(newest);
-                }
-                Ok(self.named(name)?.unwrap_or(newest))
-            }
-            _ => Ok(newest),
-        }
-    }
-
     /// Returns every run of the generation.
     pub(crate) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
         self.runs_behind(0)
@@ -373,7 +311,7 @@ impl<'a> View<'a> {
     }
 
     /// Passes on the lines of these entries, in this order; empty for a damaged one if damage is gathered.
-    fn each_line(
+    pub(super) fn each_line(
         &self,
         entries: &[EntryNumber],
         each: &mut dyn FnMut(EntryNumber, Vec<u8>),
@@ -392,82 +330,17 @@ impl<'a> View<'a> {
         }
         Ok(())
     }
-
-    /// Returns the name of the parent in an entry's record.
-    fn followed(&self, entry: EntryNumber) -> Result<Option<String>, Failure> {
-        let line = self.line(entry)?;
-        let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
-        Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
-    }
-
-    /// Returns the parent of an entry, given the tag of the parent's name.
-    fn follows(&self, entry: EntryNumber, tag: NameTag) -> Result<Option<EntryNumber>, Failure> {
-        if !self.bearers.borrow().contains_key(&tag) {
-            let found = self.bearers_of(tag)?;
-            self.bearers.borrow_mut().insert(tag, found);
-        }
-        Ok(match self.bearers.borrow().get(&tag) {
-            Some(Bearers::Alike(last)) => *last,
-            Some(Bearers::Apart(last)) => {
-                self.followed(entry)?.and_then(|name| last.get(&name).copied())
-            }
-            None => None,
-        })
-    }
-
-    /// Returns the entries of the session with this tag.
-    pub(crate) fn entries_of(&self, tag: NameTag) -> Result<Vec<EntryNumber>, StoreError> {
-        let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
-        let mut entries = held.unwrap_or_default();
-        entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
-        Ok(entries)
-    }
-
-    /// Returns true if all entries within the horizon that share this tag have different names.
-    pub(crate) fn has_namesakes_apart(&self, tag: NameTag) -> Result<bool, SessionError> {
-        let count = self.tagged(tag)?.len();
-        Ok(match self.bearers_of(tag)? {
-            Bearers::Alike(_) => count < 2,
-            Bearers::Apart(last) => last.len() == count,
-        })
-    }
-
-    /// Returns the entries with this tag within the horizon, paired with their places, in order.
-    pub(crate) fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
-        let mut tagged = Vec::new();
-        for entry in self.entries_of(tag)? {
-            tagged.extend(self.place(entry)?.map(|place| (place, entry)));
-        }
-        tagged.sort_unstable();
-        Ok(tagged)
-    }
-
-    fn bearers_of(&self, tag: NameTag) -> Result<Bearers, Failure> {
-        let tagged = self.tagged(tag)?;
-        if let [] | [_] = tagged.as_slice() {
-            return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
-        }
-        // Equal tags do not prove equal names.
-        let entries: Vec<EntryNumber> = tagged.into_iter().map(|(_, entry)| entry).collect();
-        let mut last = BTreeMap::new();
-        self.each_line(&entries, &mut |entry, line| {
-            let name = Raw::object(&line).and_then(|raw| self.format.envelope(raw).name);
-            last.insert(name.unwrap_or_default(), entry);
-        })?;
-        Ok(if last.len() > 1 {
-            Bearers::Apart(last)
-        } else {
-            Bearers::Alike(last.into_values().next())
-        })
-    }
 }
 
-/// The last entry within the horizon for each name of a tag.
-enum Bearers {
-    /// All entries of the tag share one name.
-    Alike(Option<EntryNumber>),
-    /// The entries have several names.
-    Apart(BTreeMap<String, EntryNumber>),
+/// Returns the offset in the generation's file where this many entries end.
+pub(crate) fn end_of(view: &View<'_>, entries: u64) -> Result<u64, StoreError> {
+    let runs = view.runs_behind(entries.saturating_sub(1))?;
+    let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };
+    let kept = entries.saturating_sub(run.start);
+    let lengths = view.lengths(run.first.plus(kept)..run.first.plus(run.count))?;
+    let gaps = run.gaps.iter(run.start, run.count).skip(usize::try_from(kept).unwrap_or(0));
+    let behind: u64 = gaps.map(|gap| gap.len() as u64).chain(lengths).sum();
+    Ok(run.bytes.saturating_sub(behind))
 }
 
 impl Graph for View<'_> {
@@ -496,11 +369,11 @@ impl Graph for View<'_> {
     }
 
     fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
-        if let Some(found) = self.parents.borrow().get(&entry) {
+        if let Some(found) = self.names.parents.borrow().get(&entry) {
             return Ok(*found);
         }
         let record = self.record(entry)?;
-        let twins = self.twins()?;
+        let twins = names::twins(self)?;
         let tag = match record.parent {
             Parent::Root => return Ok(None),
             Parent::Entry(parent) => match self.record(parent)?.name {
@@ -512,13 +385,13 @@ impl Graph for View<'_> {
                 }
                 _ => return Ok(Some(parent)),
             },
-            Parent::Missing => match self.followed(entry)? {
+            Parent::Missing => match names::followed(self, entry)? {
                 Some(name) => NameTag::of(&name),
                 None => return Ok(None),
             },
         };
-        let found = self.follows(entry, tag)?;
-        self.parents.borrow_mut().insert(entry, found);
+        let found = names::follows(self, entry, tag)?;
+        self.names.parents.borrow_mut().insert(entry, found);
         Ok(found)
     }
 
@@ -538,17 +411,19 @@ impl Graph for View<'_> {
     }
 
     fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure> {
-        if let Some(found) = self.named.borrow().get(&name) {
+        if let Some(found) = self.names.named.borrow().get(&name) {
             return Ok(*found);
         }
-        let last = self.tagged(name)?.last().map(|(_, entry)| *entry);
-        self.named.borrow_mut().insert(name, last);
+        let last = names::tagged(self, name)?.last().map(|(_, entry)| *entry);
+        self.names.named.borrow_mut().insert(name, last);
         Ok(last)
     }
 
     fn bears(&self, record: &Record) -> Result<bool, Failure> {
         match record.name {
-            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)? == Some(record.n)),
+            Some(name) if names::twins(self)?.contains(&name) => {
+                Ok(self.named(name)? == Some(record.n))
+            }
             // The name is unique.
             Some(_) => Ok(self.place(record.n)?.is_some()),
             None => Ok(true),
@@ -582,7 +457,7 @@ impl Graph for View<'_> {
         match runs.last() {
             // After the last run there is only an incomplete line.
             Some(last) if last.end() <= horizon => Ok(last.length()),
-            _ => Ok(self.end_of(horizon)?),
+            _ => Ok(end_of(self, horizon)?),
         }
     }
 

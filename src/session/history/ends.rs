@@ -12,7 +12,11 @@ use std::collections::BTreeSet;
 
 use crate::{
     model::{EntryNumber, PlaceNumber, Span},
-    session::{SessionError, View, graph::beginning::Begins},
+    session::history::lineage,
+    session::{
+        SessionError, View,
+        graph::{beginning::Begins, names},
+    },
     wire::{Edit, Graph as _},
 };
 
@@ -63,7 +67,7 @@ impl View<'_> {
         let path = self.path(limit)?.entries;
         let sent = self.format.context(self, &path)?;
         let is_all = path.len() < limit;
-        let is_whole = is_all || sent.is_whole && self.is_orderly_from(self.first(&path)?)?;
+        let is_whole = is_all || sent.is_whole && is_orderly_from(self, first(self, &path)?)?;
         Ok(Sending { path, is_all, sent: sent.entries, edits: sent.edits, is_whole })
     }
 }
@@ -126,57 +130,59 @@ fn begins_alike(
     other: &View<'_>,
     entry: EntryNumber,
 ) -> Result<bool, SessionError> {
-    let (Some(here), Some(there)) = (one.ending_at(entry)?, other.ending_at(entry)?) else {
+    let (Some(here), Some(there)) =
+        (lineage::ending_at(one, entry)?, lineage::ending_at(other, entry)?)
+    else {
         return Ok(false);
     };
     let end = PlaceNumber::new(here.horizon);
-    let is_same = here.generation == there.generation || one.holds_alike(other, end)?;
+    let is_same = here.generation == there.generation || holds_alike(one, other, end)?;
     Ok(here.horizon == there.horizon
         && is_same
-        && one.is_orderly_from(end)?
-        && other.is_orderly_from(end)?)
+        && is_orderly_from(one, end)?
+        && is_orderly_from(other, end)?)
 }
 
-impl View<'_> {
-    /// Returns the lowest place of the entries of a path.
-    fn first(&self, path: &[EntryNumber]) -> Result<PlaceNumber, SessionError> {
-        let mut first = self.end();
-        for &entry in path {
-            first = first.min(self.place(entry)?.unwrap_or(PlaceNumber::FIRST));
-        }
-        Ok(first)
-    }
+impl View<'_> {}
 
-    /// Returns true if records before and after a place are related by nothing but their order: each name belongs to one entry,
-    /// which comes before all references to it.
-    fn is_orderly_from(&self, place: PlaceNumber) -> Result<bool, SessionError> {
-        let twins = self.twins()?;
-        if twins.len() > TWINS || self.has_glued()? {
+/// Returns the lowest place of the entries of a path.
+fn first(view: &View<'_>, path: &[EntryNumber]) -> Result<PlaceNumber, SessionError> {
+    let mut first = view.end();
+    for &entry in path {
+        first = first.min(view.place(entry)?.unwrap_or(PlaceNumber::FIRST));
+    }
+    Ok(first)
+}
+
+/// Returns true if records before and after a place are related by nothing but their order: each name belongs to one entry,
+/// which comes before all references to it.
+fn is_orderly_from(view: &View<'_>, place: PlaceNumber) -> Result<bool, SessionError> {
+    let twins = names::twins(view)?;
+    if twins.len() > TWINS || view.has_glued()? {
+        return Ok(false);
+    }
+    for &tag in twins {
+        // A tag with fewer than two entries was referenced before its entry came, or it never came.
+        if names::entries_of(view, tag)?.len() < 2 {
             return Ok(false);
         }
-        for &tag in twins {
-            // A tag with fewer than two entries was referenced before its entry came, or it never came.
-            if self.entries_of(tag)?.len() < 2 {
-                return Ok(false);
-            }
-            let last = self.tagged(tag)?.last().map(|(last, _)| *last);
-            if last.is_some_and(|last| last.plus(NEAR) >= place)
-                && !self.has_namesakes_apart(tag)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns true if another view's file begins with the same entries up to a place, and neither continues another file.
-    fn holds_alike(&self, other: &View<'_>, end: PlaceNumber) -> Result<bool, SessionError> {
-        let (Begins::Here, Begins::Here) = (self.begins()?, other.begins()?) else {
+        let last = names::tagged(view, tag)?.last().map(|(last, _)| *last);
+        if last.is_some_and(|last| last.plus(NEAR) >= place)
+            && !names::has_namesakes_apart(view, tag)?
+        {
             return Ok(false);
-        };
-        let part = |span: &Span| (span.start, span.first, span.count.min(end.get() - span.start));
-        let is_before = |span: &&Span| span.start < end.get();
-        let spans = self.spans()?.iter().filter(is_before).map(part);
-        Ok(spans.eq(other.spans()?.iter().filter(is_before).map(part)))
+        }
     }
+    Ok(true)
+}
+
+/// Returns true if another view's file begins with the same entries up to a place, and neither continues another file.
+fn holds_alike(view: &View<'_>, other: &View<'_>, end: PlaceNumber) -> Result<bool, SessionError> {
+    let (Begins::Here, Begins::Here) = (view.begins()?, other.begins()?) else {
+        return Ok(false);
+    };
+    let part = |span: &Span| (span.start, span.first, span.count.min(end.get() - span.start));
+    let is_before = |span: &&Span| span.start < end.get();
+    let spans = view.spans()?.iter().filter(is_before).map(part);
+    Ok(spans.eq(other.spans()?.iter().filter(is_before).map(part)))
 }

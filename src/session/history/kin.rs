@@ -20,6 +20,7 @@ use crate::{
         EntryId, EntryNumber, GenerationNumber, IdPrefix, Kind, PlaceNumber, SessionName, Tie,
         TieKind, Timestamp,
     },
+    session::history::lineage,
     session::{Damages, Elsewhere, Gap, Session, SessionError, Stored, View, ids::entry_id},
     wire::Graph,
 };
@@ -135,7 +136,8 @@ fn is_own(session: &Stored<'_>, other: &str) -> Result<bool, SessionError> {
     let view = session.view(position);
     let view = view.gathering(&Damages::gathered());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
-    Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
+    Ok(lineage::has_file(&view, &session.name.id, other)?
+        || view.elsewhere()?.is_some_and(is_missing))
 }
 
 /// Returns the distinct beginnings of a session; most of its generations share one.
@@ -200,7 +202,7 @@ impl<'a> Side<'a> {
         // Copied entries are in the first of the files that lead to the newest one.
         // A damaged record matches nothing; the rest can still be compared.
         let view = session.whole(session.state.generation());
-        let view = view.gathering(&Damages::gathered()).into_first()?;
+        let view = lineage::into_first(view.gathering(&Damages::gathered()))?;
         let mut side = Self { session, view, is_named: true, first: PlaceNumber::FIRST };
         let named = if session.format.traits().has_names { side.first_counted()? } else { None };
         side.is_named = named.is_some();
@@ -269,7 +271,7 @@ impl<'a> Side<'a> {
         entry: EntryNumber,
         there: &Side<'_>,
     ) -> Result<Option<EntryNumber>, SessionError> {
-        let store = there.view.store();
+        let store = there.view.store;
         let found = if let Some(name) = self.view.record(entry)?.name {
             store.named(there.session.key, name, name)?
         } else {
@@ -329,7 +331,7 @@ impl<'a> Side<'a> {
 
     /// Returns the last entry in this session of a history that begins here.
     fn before(&self, base: &Elsewhere) -> Result<Option<EntryNumber>, SessionError> {
-        let of_file = self.view.of_file(&base.file)?;
+        let of_file = lineage::of_file(&self.view, &base.file)?;
         let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
             return Ok(None);
         };
@@ -346,7 +348,7 @@ impl<'a> Side<'a> {
     /// Returns the entry with a name.
     fn named(&self, name: &str) -> Result<Option<EntryNumber>, SessionError> {
         let tag = crate::model::NameTag::of(name);
-        let found = self.view.store().named(self.session.key, tag, tag)?;
+        let found = self.view.store.named(self.session.key, tag, tag)?;
         Ok(found.last().copied())
     }
 

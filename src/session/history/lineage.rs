@@ -34,61 +34,14 @@ impl View<'_> {
         if let Some(known) = self.begins.get() {
             return Ok(known);
         }
-        let found = self.find_begin()?;
+        let found = find_begin(self)?;
         Ok(self.begins.get_or_init(|| found))
-    }
-
-    /// Moves to the first of the files that lead here.
-    pub(crate) fn into_first(self) -> Result<Self, SessionError> {
-        let mut view = self;
-        while let Begins::At(position) = *view.begins()? {
-            view = view.base(position);
-        }
-        Ok(view)
-    }
-
-    /// Returns the entries of all files that lead here, first file first.
-    pub(crate) fn lineage(&self) -> Result<Vec<EntryNumber>, SessionError> {
-        let mut files = Vec::new();
-        self.climb(&mut |view| {
-            files.push(view.sequence()?);
-            Ok(())
-        })?;
-        files.reverse();
-        Ok(files.concat())
     }
 
     /// Returns where the history that leads here begins, if that part is missing.
     pub(crate) fn elsewhere(&self) -> Result<Option<Elsewhere>, SessionError> {
         let begins = self.climb(&mut |_| Ok(()))?;
         Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
-    }
-
-    /// Returns the position in the files that lead here where an entry is the last one.
-    pub(crate) fn ending_at(&self, entry: EntryNumber) -> Result<Option<Position>, SessionError> {
-        let mut found = None;
-        self.climb(&mut |view| {
-            if let (None, Some(place)) = (found, view.place(entry)?) {
-                let (head, horizon) = (Some(entry), place.next().get());
-                found = Some(Position { head, horizon, ..view.position });
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    /// Counts the entries from one on, in the files that lead here. Returns nothing if none of them has it.
-    pub(crate) fn since(&self, entry: EntryNumber) -> Result<Option<u64>, SessionError> {
-        let (mut since, mut found) = (0, None);
-        self.climb(&mut |view| {
-            if found.is_none() {
-                let place = view.place(entry)?;
-                since += view.end().since(place.unwrap_or(PlaceNumber::FIRST));
-                found = place.map(|_| since);
-            }
-            Ok(())
-        })?;
-        Ok(found)
     }
 
     /// Visits each of the files that lead here, last one first, and returns where the first one begins.
@@ -109,19 +62,6 @@ impl View<'_> {
         Ok(begins)
     }
 
-    /// Returns a view of the session's newest file with this id, complete.
-    pub(crate) fn of_file(&self, id: &str) -> Result<Option<Self>, SessionError> {
-        let Some(&generation) = self.states(|name| name.id == id)?.first() else { return Ok(None) };
-        let whole = self.base(Position { generation, head: None, horizon: u64::MAX });
-        let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
-        Ok(Some(self.base(Position { generation, head: None, horizon })))
-    }
-
-    /// Returns true if one of a session's own files has this id.
-    pub(crate) fn has_file(&self, session: &str, id: &str) -> Result<bool, SessionError> {
-        Ok(!self.states(|name| name.id == id && name.session == session)?.is_empty())
-    }
-
     /// Returns why the agent does not resume the generation's file, if it does not. Lines that are not records are ignored.
     pub(crate) fn unresumed(&self) -> Result<Option<&'static str>, SessionError> {
         Ok(self.format.unresumed(first_record(self)?.as_ref()))
@@ -136,116 +76,167 @@ impl View<'_> {
         base.behind.insert(self.position.generation);
         base.gathering(&self.damages)
     }
+}
 
-    fn find_begin(&self) -> Result<Begins, SessionError> {
-        let Some(first) = self.at(PlaceNumber::FIRST)? else { return Ok(Begins::Here) };
-        let line = self.line(first)?;
-        let base = Raw::object(&line).and_then(|record| self.format.base(record));
-        let Some(base) = base else { return Ok(Begins::Here) };
-        let states = self.states(|name| name.id == base.file)?;
-        let mut gap = None;
-        for generation in states {
-            if self.position.generation == generation
-                || self.behind.contains(&generation)
-                || self.behind.len() >= FOLLOWED
-            {
-                gap = Some(Gap::Endless);
-                continue;
+/// Moves to the first of the files that lead here.
+pub(crate) fn into_first(view: View<'_>) -> Result<View<'_>, SessionError> {
+    let mut view = view;
+    while let Begins::At(position) = *view.begins()? {
+        view = view.base(position);
+    }
+    Ok(view)
+}
+
+/// Returns the entries of all files that lead here, first file first.
+pub(crate) fn lineage(view: &View<'_>) -> Result<Vec<EntryNumber>, SessionError> {
+    let mut files = Vec::new();
+    view.climb(&mut |view| {
+        files.push(view.sequence()?);
+        Ok(())
+    })?;
+    files.reverse();
+    Ok(files.concat())
+}
+
+/// Returns the position in the files that lead here where an entry is the last one.
+pub(crate) fn ending_at(
+    view: &View<'_>,
+    entry: EntryNumber,
+) -> Result<Option<Position>, SessionError> {
+    let mut found = None;
+    view.climb(&mut |view| {
+        if let (None, Some(place)) = (found, view.place(entry)?) {
+            let (head, horizon) = (Some(entry), place.next().get());
+            found = Some(Position { head, horizon, ..view.position });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Counts the entries from one on, in the files that lead here. Returns nothing if none of them has it.
+pub(crate) fn since(view: &View<'_>, entry: EntryNumber) -> Result<Option<u64>, SessionError> {
+    let (mut since, mut found) = (0, None);
+    view.climb(&mut |view| {
+        if found.is_none() {
+            let place = view.place(entry)?;
+            since += view.end().since(place.unwrap_or(PlaceNumber::FIRST));
+            found = place.map(|_| since);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Returns a view of the session's newest file with this id, complete.
+pub(crate) fn of_file<'a>(view: &View<'a>, id: &str) -> Result<Option<View<'a>>, SessionError> {
+    let Some(&generation) = states(view, |name| name.id == id)?.first() else { return Ok(None) };
+    let whole = view.base(Position { generation, head: None, horizon: u64::MAX });
+    let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
+    Ok(Some(view.base(Position { generation, head: None, horizon })))
+}
+
+/// Returns true if one of a session's own files has this id.
+pub(crate) fn has_file(view: &View<'_>, session: &str, id: &str) -> Result<bool, SessionError> {
+    Ok(!states(view, |name| name.id == id && name.session == session)?.is_empty())
+}
+
+/// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
+///
+/// Counts back from the end of the run, because a revert usually keeps more entries than it drops.
+pub(crate) fn entries_within(view: &View<'_>, bytes: u64) -> Result<Option<u64>, StoreError> {
+    let runs = view.every_run()?;
+    if runs.last().is_none_or(|run| run.length() < bytes) {
+        return Ok(None);
+    }
+    if bytes == 0 {
+        return Ok(Some(0));
+    }
+    let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
+    let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
+    let gaps: Vec<u64> = run.gaps.iter(run.start, run.count).map(|gap| gap.len() as u64).collect();
+    let (mut left, mut end) = (run.count, run.bytes);
+    while end > bytes && left > 0 {
+        let some = left.min(LOOKED);
+        let lengths = view.lengths(run.first.plus(left - some)..run.first.plus(left))?;
+        for length in lengths.into_iter().rev() {
+            if end <= bytes {
+                break;
             }
-            let whole = Position { generation, head: None, horizon: u64::MAX };
-            let entries = base.bytes.map(|bytes| self.base(whole).entries_within(bytes));
-            if let Some(horizon) = entries.transpose()?.flatten().filter(|entries| *entries > 0) {
-                return Ok(Begins::At(Position { horizon, ..whole }));
-            }
-            gap = gap.or(Some(Gap::Short));
+            left -= 1;
+            let gap = usize::try_from(left).ok().and_then(|n| gaps.get(n));
+            end = end.saturating_sub(length + gap.copied().unwrap_or(0));
         }
-        let gap = gap.map_or_else(|| self.gap(&base), Ok)?;
-        Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
     }
+    Ok(Some(run.start + left))
+}
 
-    /// Returns why the base is not among the session's files.
-    fn gap(&self, base: &Base) -> Result<Gap, SessionError> {
-        if let Some(session) = &base.session {
-            return Ok(Gap::Parent(session.clone()));
+fn find_begin(view: &View<'_>) -> Result<Begins, SessionError> {
+    let Some(first) = view.at(PlaceNumber::FIRST)? else { return Ok(Begins::Here) };
+    let line = view.line(first)?;
+    let base = Raw::object(&line).and_then(|record| view.format.base(record));
+    let Some(base) = base else { return Ok(Begins::Here) };
+    let states = states(view, |name| name.id == base.file)?;
+    let mut met = None;
+    for generation in states {
+        if view.position.generation == generation
+            || view.behind.contains(&generation)
+            || view.behind.len() >= FOLLOWED
+        {
+            met = Some(Gap::Endless);
+            continue;
         }
-        // Only a later file of a session can continue another one of it.
-        let own = self.files()?.into_iter().find(|(_, at)| *at == self.position.generation);
-        let is_later = own.is_some_and(|(name, _)| name.id != name.session);
-        Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
+        let whole = Position { generation, head: None, horizon: u64::MAX };
+        let entries = base.bytes.map(|bytes| entries_within(&view.base(whole), bytes));
+        if let Some(horizon) = entries.transpose()?.flatten().filter(|entries| *entries > 0) {
+            return Ok(Begins::At(Position { horizon, ..whole }));
+        }
+        met = met.or(Some(Gap::Short));
     }
+    let gap = met.map_or_else(|| gap(view, &base), Ok)?;
+    Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
+}
 
-    /// Returns the newest generation of each file selected by name, newest first.
-    fn states(
-        &self,
-        is_meant: impl Fn(&FileName) -> bool,
-    ) -> Result<Vec<GenerationNumber>, SessionError> {
-        let meant = self.files()?.into_iter().filter(|(name, _)| is_meant(name));
-        let mut states: Vec<GenerationNumber> = meant.map(|(_, generation)| generation).collect();
-        states.sort_unstable_by(|one, other| other.cmp(one));
-        Ok(states)
+/// Returns why the base is not among the session's files.
+fn gap(view: &View<'_>, base: &Base) -> Result<Gap, SessionError> {
+    if let Some(session) = &base.session {
+        return Ok(Gap::Parent(session.clone()));
     }
+    // Only a later file of a session can continue another one of it.
+    let own = files(view)?.into_iter().find(|(_, at)| *at == view.position.generation);
+    let is_later = own.is_some_and(|(name, _)| name.id != name.session);
+    Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
+}
 
-    /// Returns the parsed names of the session's files, each with its newest generation.
-    fn files(&self) -> Result<Vec<(FileName, GenerationNumber)>, SessionError> {
-        let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
-        let held = FileNumber::FIRST
-            .onwards()
-            .zip(&state.files)
-            .map(|(n, place)| File { n, place: place.clone() });
-        let mut files: Vec<File> = held.collect();
-        let mut generations: Vec<Generation> =
-            state.generations.iter().map(|(_, generation)| *generation).collect();
-        if let Some(pending) = &self.pending {
-            files.extend(pending.facts.files.iter().cloned());
-            generations.extend(pending.facts.generations.iter().copied());
-        }
-        let named = files.into_iter().filter_map(|file| {
-            let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
-            let newest = of_file.map(|generation| generation.n).max()?;
-            Some((self.format.file_name(file.place.name()?)?, newest))
-        });
-        Ok(named.collect())
-    }
+/// Returns the newest generation of each file selected by name, newest first.
+fn states(
+    view: &View<'_>,
+    is_meant: impl Fn(&FileName) -> bool,
+) -> Result<Vec<GenerationNumber>, SessionError> {
+    let meant = files(view)?.into_iter().filter(|(name, _)| is_meant(name));
+    let mut states: Vec<GenerationNumber> = meant.map(|(_, generation)| generation).collect();
+    states.sort_unstable_by(|one, other| other.cmp(one));
+    Ok(states)
+}
 
-    /// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
-    ///
-    /// Counts back from the end of the run, because a revert usually keeps more entries than it drops.
-    pub(crate) fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
-        let runs = self.every_run()?;
-        if runs.last().is_none_or(|run| run.length() < bytes) {
-            return Ok(None);
-        }
-        if bytes == 0 {
-            return Ok(Some(0));
-        }
-        let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
-        let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
-        let gaps: Vec<u64> =
-            run.gaps.iter(run.start, run.count).map(|gap| gap.len() as u64).collect();
-        let (mut left, mut end) = (run.count, run.bytes);
-        while end > bytes && left > 0 {
-            let some = left.min(LOOKED);
-            let lengths = self.lengths(run.first.plus(left - some)..run.first.plus(left))?;
-            for length in lengths.into_iter().rev() {
-                if end <= bytes {
-                    break;
-                }
-                left -= 1;
-                let gap = usize::try_from(left).ok().and_then(|n| gaps.get(n));
-                end = end.saturating_sub(length + gap.copied().unwrap_or(0));
-            }
-        }
-        Ok(Some(run.start + left))
+/// Returns the parsed names of the session's files, each with its newest generation.
+fn files(view: &View<'_>) -> Result<Vec<(FileName, GenerationNumber)>, SessionError> {
+    let state = view.key.map_or_else(|| Ok(State::default()), |key| view.store.state(key))?;
+    let held = FileNumber::FIRST
+        .onwards()
+        .zip(&state.files)
+        .map(|(n, place)| File { n, place: place.clone() });
+    let mut files: Vec<File> = held.collect();
+    let mut generations: Vec<Generation> =
+        state.generations.iter().map(|(_, generation)| *generation).collect();
+    if let Some(pending) = &view.pending {
+        files.extend(pending.facts.files.iter().cloned());
+        generations.extend(pending.facts.generations.iter().copied());
     }
-
-    /// Returns the offset in the generation's file where this many entries end.
-    pub(crate) fn end_of(&self, entries: u64) -> Result<u64, StoreError> {
-        let runs = self.runs_behind(entries.saturating_sub(1))?;
-        let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };
-        let kept = entries.saturating_sub(run.start);
-        let lengths = self.lengths(run.first.plus(kept)..run.first.plus(run.count))?;
-        let gaps = run.gaps.iter(run.start, run.count).skip(usize::try_from(kept).unwrap_or(0));
-        let behind: u64 = gaps.map(|gap| gap.len() as u64).chain(lengths).sum();
-        Ok(run.bytes.saturating_sub(behind))
-    }
+    let named = files.into_iter().filter_map(|file| {
+        let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
+        let newest = of_file.map(|generation| generation.n).max()?;
+        Some((view.format.file_name(file.place.name()?)?, newest))
+    });
+    Ok(named.collect())
 }

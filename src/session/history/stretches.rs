@@ -57,7 +57,7 @@ pub(crate) fn stretches(
         let entry = web.nodes[index];
         let record = view.record(entry)?;
         let kind = record.kind;
-        let cleared = u32::from(view.format().clears(&record));
+        let cleared = u32::from(view.format.clears(&record));
         let is_plain = plain.contains(entry);
         let begins = all || !is_plain && matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         let is_bare = !all && (is_plain || !kind.is_talk());

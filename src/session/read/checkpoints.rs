@@ -530,7 +530,7 @@ pub(crate) fn turns_before(
     session: &Stored<'_>,
     back: usize,
 ) -> Result<Option<Position>, SessionError> {
-    let Some(head) = view.position().head else { return Ok(None) };
+    let Some(head) = view.position.head else { return Ok(None) };
     let mut limit = LOOKED;
     loop {
         let path = view.path(limit)?.entries;
@@ -544,9 +544,9 @@ pub(crate) fn turns_before(
             left -= usize::from(turns.is_turn(view, entry)?);
             if left == 0 {
                 let before = at.checked_sub(1).and_then(|at| path.get(at).copied());
-                let generation = view.position().generation;
+                let generation = view.position.generation;
                 match before {
-                    Some(_) => return Ok(Some(Position { head: before, ..view.position() })),
+                    Some(_) => return Ok(Some(Position { head: before, ..view.position })),
                     None if is_whole => {
                         return Ok(Some(Position { generation, ..Position::default() }));
                     }

@@ -8,6 +8,7 @@ use crate::{
         Block, Checkpoint, CheckpointNumber, CutOff, EntryId, EntryNumber, EntrySet, Kind, Message,
         Timestamp,
     },
+    session::history::lineage,
     session::{
         Damaged, Damages, SessionError, Stored, Target, View,
         history::sub_agent::{self, SubAgent},
@@ -109,7 +110,7 @@ impl Conversation<'_> {
 
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
-        self.view.damages().met(self.session.store, self.session)
+        self.view.damages.met(self.session.store, self.session)
     }
 
     fn log(self) -> Result<Log, SessionError> {
@@ -181,7 +182,7 @@ pub fn log_all(
     // A record outside of the conversation goes after the entry of the path that precedes it in the file.
     let mut asides: BTreeMap<Option<EntryNumber>, Vec<EntryNumber>> = BTreeMap::new();
     let mut before = None;
-    for entry in view.lineage()? {
+    for entry in lineage::lineage(&view)? {
         if on_path.contains(entry) {
             before = Some(entry);
         } else if !view.record(entry)?.kind.is_conversation() {
@@ -271,7 +272,7 @@ fn lines_between(
         }
     }
     let mut lines = Vec::with_capacity(entries.len());
-    view.damages().each_line(session.store, session.key, entries, &mut |n, line| {
+    view.damages.each_line(session.store, session.key, entries, &mut |n, line| {
         let record = line.as_deref().and_then(Raw::object);
         let envelope = record.map(|record| session.format.envelope(record));
         lines.push(Line {
@@ -286,7 +287,7 @@ fn lines_between(
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
             cuts: cuts.remove(&n).unwrap_or_default(),
             earlier: record.map(|record| session.format.earlier(record)).unwrap_or_default(),
-            damage: view.damages().of(n),
+            damage: view.damages.of(n),
         });
     })?;
     for line in &mut lines {

@@ -182,7 +182,7 @@ impl Search<'_> {
                 let added = wire::added(&mut paths, leaf, &mut known)?;
                 let mut added = added.into_iter().map(|entry| self.replays.first(entry));
                 if added.any(|entry| ends.iter().any(|end| end.first == entry)) {
-                    let at = Position { head: Some(leaf), ..view.position() };
+                    let at = Position { head: Some(leaf), ..view.position };
                     let passage = self.on_path(&look(at), "an unnamed branch", &mut met)?;
                     if let Some(passage) = passage {
                         return Ok(passage);
@@ -244,7 +244,7 @@ impl Search<'_> {
         let entries = path.get(from.start.min(to.start)..from.end.max(to.end));
         let entries = entries.unwrap_or_default().to_vec();
         let Some(&last) = entries.last() else { return Ok(None) };
-        let position = Position { head: Some(last), ..view.position() };
+        let position = Position { head: Some(last), ..view.position };
         let target = Target { position, checkpoint: None, branch: None };
         Ok(Some(Passage { target, entries, is_entry: false }))
     }

@@ -342,7 +342,7 @@ pub(crate) fn place(session: &Stored<'_>, entry: EntryNumber) -> Result<Position
     for generation in current.into_iter().chain(others) {
         let view = session.whole(generation);
         if view.place(entry)?.is_some() {
-            return Ok(Position { head: Some(entry), ..view.position() });
+            return Ok(Position { head: Some(entry), ..view.position });
         }
     }
     // The entry may be outside of any generation, such as the full text of a shortened result.

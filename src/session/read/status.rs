@@ -173,7 +173,7 @@ impl<'a> Finding<'a> {
     ) -> Result<(), SessionError> {
         let view = self.session.view(position);
         let stand = Stand::Branch(name.to_owned());
-        let met = self.meet(&view.gathering(self.view.damages()), left)?;
+        let met = self.meet(&view.gathering(&self.view.damages), left)?;
         self.settle(&met, &stand, left);
         self.above(met.on, &stand, left)
     }
@@ -191,7 +191,7 @@ impl<'a> Finding<'a> {
                 continue;
             }
             let view = self.session.view(file.at);
-            let met = self.meet(&view.gathering(self.view.damages()), left)?;
+            let met = self.meet(&view.gathering(&self.view.damages), left)?;
             self.settle(&met, stand, left);
             on.extend(met.on.iter());
         }
@@ -206,7 +206,7 @@ impl<'a> Finding<'a> {
         if let Some(known) = self.departures.get() {
             return Ok(known.clone());
         }
-        let found = departures(self.session, self.view.damages())?;
+        let found = departures(self.session, &self.view.damages)?;
         Ok(self.departures.get_or_init(|| found.into()).clone())
     }
 

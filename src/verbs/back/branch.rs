@@ -59,7 +59,7 @@ fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), Op
         }
         if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
             let line = view.line(entry)?;
-            let messages = Raw::object(&line).map(|record| view.format().messages(record));
+            let messages = Raw::object(&line).map(|record| view.format.messages(record));
             let mut texts = messages.unwrap_or_default().into_iter().rev().map(|it| it.text());
             if let Some(text) = texts.find(|text| !text.trim().is_empty()) {
                 return Ok((record.time.or(time), Some(text)));

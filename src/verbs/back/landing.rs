@@ -86,7 +86,7 @@ fn look(
         }
         let mut others =
             session.state.branches.iter().filter(|(name, _)| *name != session.state.current());
-        let stands = |at: &Position| at.head == old.position().head;
+        let stands = |at: &Position| at.head == old.position.head;
         let branch = match others.clone().find(|(_, at)| stands(at)) {
             None => others.by_ref().take(ASKED).find(|(_, at)| {
                 holds(&session.view(**at), &old, &left, &replays).is_ok_and(|holds| holds)

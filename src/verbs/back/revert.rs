@@ -12,6 +12,7 @@ use crate::{
     files::at::Standing,
     model::{Command, Position, Request, Text},
     report::Reverted,
+    session::history::lineage,
     session::plan::{Plan, Steps, branch_text, given},
     verbs::{
         OpsError,
@@ -61,7 +62,7 @@ fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
     let Some(view) = before.view(from) else { return Ok(nothing) };
     let path = before.path(from)?;
     let Some(entry) = before.format.start(&view, &path)? else { return Ok(nothing) };
-    let start = view.ending_at(entry)?.unwrap_or(nothing);
+    let start = lineage::ending_at(&view, entry)?.unwrap_or(nothing);
     Ok(if before.path(start)? == path { from } else { start })
 }
 

@@ -262,10 +262,10 @@ fn until<'a>(
     head: EntryNumber,
     end: Option<PlaceNumber>,
 ) -> View<'a> {
-    let mut position = view.position();
+    let mut position = view.position;
     position.head = Some(head);
     position.horizon = end.map_or(position.horizon, PlaceNumber::get);
-    View::new(view.store(), session, position, Some(&view.kept)).gathering(view.damages())
+    View::new(view.store, session, position, Some(&view.kept)).gathering(&view.damages)
 }
 
 /// Returns the last entry after a summary that repeats the end of the context before it, in an agent that begins a new file.

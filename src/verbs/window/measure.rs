@@ -141,12 +141,12 @@ fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, Ops
     }
     for &entry in found.path.iter().take(end).rev() {
         let record = view.record(entry)?;
-        let is_answer = record.kind == Kind::Assistant && !view.format().is_of_sub_agent(&record);
+        let is_answer = record.kind == Kind::Assistant && !view.format.is_of_sub_agent(&record);
         if !is_answer || found.stand_ins.origin(entry) == Some(Origin::Kept) {
             continue;
         }
         let line = view.line(entry)?;
-        let messages = Raw::object(&line).map(|record| view.format().messages(record));
+        let messages = Raw::object(&line).map(|record| view.format.messages(record));
         for message in messages.unwrap_or_default() {
             if let Some(usage) = message.usage.filter(|usage| total(usage).is_some()) {
                 let time = message.time;
@@ -266,7 +266,7 @@ fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u
     })?;
     let mut candidates = Vec::new();
     for &entry in openings.iter().rev().chain(path) {
-        if view.format().tells(&view.record(entry)?) == Some(Telling::Setup) {
+        if view.format.tells(&view.record(entry)?) == Some(Telling::Setup) {
             candidates.push(entry);
         }
     }
@@ -280,7 +280,7 @@ fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u
     let (mut system, mut tools) = (None, None);
     for entry in candidates.into_iter().rev().filter(|entry| long.contains(entry)) {
         let line = view.line(entry)?;
-        let told = Raw::object(&line).map(|record| view.format().told(record)).unwrap_or_default();
+        let told = Raw::object(&line).map(|record| view.format.told(record)).unwrap_or_default();
         system = system.or(told.system);
         tools = tools.or(told.tools);
         if system.is_some() && tools.is_some() {

@@ -206,7 +206,7 @@ pub(crate) fn window(
             }
         }
         let mut messages = Vec::new();
-        view.damages().lines(view.store(), session.key, &said, &mut |_, line| {
+        view.damages.lines(view.store, session.key, &said, &mut |_, line| {
             let sent = Raw::object(&line).map(|record| session.format.sent(record, &[]));
             messages.extend(sent.into_iter().flatten());
         })?;
@@ -328,7 +328,7 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
     let told = &mut found.told;
     for &entry in behind.iter().rev().chain(found.path.iter().rev()) {
         let record = view.record(entry)?;
-        let left = match view.format().tells(&record) {
+        let left = match view.format.tells(&record) {
             Some(Telling::Model) if told.model.is_none() => &mut models,
             Some(Telling::Figures) if told.window.is_none() || found.used.is_none() => &mut figures,
             _ => continue,
@@ -338,7 +338,7 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
         }
         *left -= 1;
         let line = view.line(entry)?;
-        let this = Raw::object(&line).map(|record| view.format().told(record)).unwrap_or_default();
+        let this = Raw::object(&line).map(|record| view.format.told(record)).unwrap_or_default();
         told.model = told.model.take().or(this.model);
         told.window = told.window.or(this.window);
         if let Some(usage) = this.usage.filter(|_| found.used.is_none()) {
@@ -386,7 +386,7 @@ pub(crate) fn items(
         Some((again, kept)) if *again == entry && !holds(kept, &item.message()) => Origin::Replayed,
         _ => Origin::Kept,
     };
-    view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
+    view.damages.lines(view.store, session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let edits = edits_of.get(&entry).into_iter().flatten().filter_map(|edit| match edit {
             Edit::Content(other) => Raw::object(replacing.get(other)?).map(Edited::Content),
@@ -506,16 +506,16 @@ pub(crate) fn newest(session: &At<'_>, view: &View<'_>) -> Result<Told, OpsError
     let mut newest = Told::default();
     for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
         let record = view.record(entry)?;
-        let tells = view.format().tells(&record);
+        let tells = view.format.tells(&record);
         let may_tell = matches!(tells, Some(Telling::Model | Telling::Figures));
-        if !may_tell && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+        if !may_tell && record.kind != Kind::Assistant || view.format.is_of_sub_agent(&record) {
             continue;
         }
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
-        let told = view.format().told(record);
-        let traits = view.format().traits();
-        let by = || view.format().messages(record).iter().find_map(|said| answerer(said, traits));
+        let told = view.format.told(record);
+        let traits = view.format.traits();
+        let by = || view.format.messages(record).iter().find_map(|said| answerer(said, traits));
         newest.model = newest.model.or(told.model).or_else(by);
         newest.window = newest.window.or(told.window);
         if newest.model.is_some() && newest.window.is_some() {
@@ -538,16 +538,16 @@ fn last_before(
 ) -> Result<Option<u64>, OpsError> {
     for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
         let record = view.record(entry)?;
-        let tells = view.format().tells(&record) == Some(Telling::Figures);
-        if !tells && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+        let tells = view.format.tells(&record) == Some(Telling::Figures);
+        if !tells && record.kind != Kind::Assistant || view.format.is_of_sub_agent(&record) {
             continue;
         }
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
         let size = |usage: &Usage| Some(usage.asked()).filter(|tokens| is_believable(*tokens));
-        let mut messages = view.format().messages(record).into_iter();
+        let mut messages = view.format.messages(record).into_iter();
         let said = messages.find_map(|message| Some((message.model, size(&message.usage?)?)));
-        let told = || Some((None, size(&view.format().told(record).usage?)?));
+        let told = || Some((None, size(&view.format.told(record).usage?)?));
         if let Some((by, tokens)) = said.or_else(told) {
             let is_its = by.is_none() || model.is_none() || by.as_deref() == model;
             return Ok(Some(tokens).filter(|_| is_its));
