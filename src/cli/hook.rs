@@ -79,7 +79,7 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
         None if context.env.terminal.stdin => Vec::new(),
         None => env::read_event().context("cannot read the event")?,
     };
-    let Some(named) = verbs::named(format, &event) else {
+    let Some(named) = format.traits().event.and_then(|field| field.read(&event)) else {
         let length = event.len() as u64;
         let event = counted(length, "byte", "bytes");
         return Err(CommandError::user(anyhow!(

@@ -14,25 +14,26 @@ use crate::{
     model::{Command, SessionName, Text},
     session::derive,
     session::plan::given,
-    wire::{self, Format},
+    wire::{self, Format, ReadTitles},
 };
 
 /// The files where agents keep titles, each listed once.
 #[derive(Default)]
-pub(crate) struct Lists(BTreeMap<PathBuf, &'static dyn Format>);
+pub(crate) struct Lists(BTreeMap<PathBuf, (&'static dyn Format, ReadTitles)>);
 
 impl Lists {
     /// Adds the file that has the titles for sessions at this path.
     pub(crate) fn add(&mut self, file: &Path) {
         for format in wire::FORMATS {
-            self.0.extend(format.title_list(file).map(|list| (list, format)));
+            let list = format.title_list(file);
+            self.0.extend(list.map(|(list, titled)| (list, (format, titled))));
         }
     }
 
     /// Stores the titles that are new.
     pub(crate) fn keep(self, archive: &Archive) -> Result<(), SyncError> {
-        for (list, format) in self.0 {
-            for (id, title) in read(&list, format) {
+        for (list, (format, titled)) in self.0 {
+            for (id, title) in read(&list, titled) {
                 let name = SessionName { format: format.name().to_owned(), id };
                 let Some(session) = archive.session(&name)? else { continue };
                 // A redacted title may still be in the list.
@@ -74,9 +75,9 @@ fn is_of_one(error: &SyncError) -> bool {
 }
 
 /// Reads the title of each session, as lists show it. The last one counts.
-fn read(list: &Path, format: &dyn Format) -> BTreeMap<String, Option<String>> {
+fn read(list: &Path, titled: ReadTitles) -> BTreeMap<String, Option<String>> {
     let bytes = disk::open(list, Links::Follow).and_then(|file| disk::whole(file, disk::TEXT));
     let bytes = bytes.unwrap_or_default();
-    let titled = format.titled(list, &bytes).into_iter();
+    let titled = titled(list, &bytes).into_iter();
     titled.map(|[id, title]| (id, derive::title(&title))).collect()
 }

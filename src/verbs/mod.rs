@@ -54,7 +54,6 @@ pub use crate::verbs::upkeep::bundle::{Bundling, bundle, check_bundle, import_bu
 pub use crate::verbs::upkeep::doctor::{
     Place, doctor, forgetful, is_obstructed, let_in, place_of, remainders, treat,
 };
-pub use crate::verbs::upkeep::hook::named;
 pub use crate::verbs::upkeep::mend::{Outcome as MendOutcome, finish_mending, mend};
 pub use crate::verbs::upkeep::pack::pack;
 pub use crate::verbs::upkeep::rebuild::{rebuild, sum_up};

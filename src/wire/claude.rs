@@ -58,10 +58,9 @@ use crate::{
     json::{Fields, Raw},
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Annex, Answers, Back, Call, Callers, Claim, ClaimPlace, Cleanup, Draft, Earlier, Edited,
-        Envelope, Failure, Files, Folder, Graph, Hooks, Identify, Interface, Invalid, Layout,
-        Named, Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk,
-        Write,
+        Annex, Answers, Back, Callers, Claim, ClaimPlace, Cleanup, Draft, Earlier, Edited,
+        Envelope, EventField, Failure, Files, Folder, Graph, Identify, Interface, Invalid, Layout,
+        Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -103,6 +102,8 @@ const TRAITS: Traits = Traits {
     nearby: Nearby::Head,
     interface: Some(Interface::Anthropic),
     no_model: Some(read::NO_MODEL),
+    hooks: Some(&hooks::ClaudeHooks),
+    event: Some(EventField::File("transcript_path")),
     ..Traits::named("claude")
 };
 
@@ -166,6 +167,10 @@ impl Identify for Claude {
 }
 
 impl Files for Claude {
+    fn sub_agents(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        Some(file.with_extension("").join(annex::SUB_AGENTS))
+    }
+
     fn shared_list(&self, root: &std::path::Path) -> Option<std::path::PathBuf> {
         Some(root.join(annex::PROMPTS))
     }
@@ -186,41 +191,6 @@ impl Layout for Claude {
 
     fn keeper(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
         annex::keeper(file)
-    }
-}
-
-impl Hooks for Claude {
-    fn named(&self, event: Raw<'_>) -> Option<Named> {
-        text(event, "transcript_path").map(|file| Named::File(file.into()))
-    }
-
-    fn sub_agents(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
-        Some(file.with_extension("").join(annex::SUB_AGENTS))
-    }
-
-    fn hook_file(&self) -> Option<&'static str> {
-        Some("settings.json")
-    }
-
-    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
-        let line = format!("{}{}", call.script(TRAITS.name, ""), hooks::END);
-        hooks::put(settings, TRAITS.name, &line)
-    }
-
-    fn hindrance(&self, settings: &[u8]) -> Option<&'static str> {
-        hooks::hindrance(settings)
-    }
-
-    fn is_altered(&self, settings: &[u8]) -> bool {
-        hooks::is_altered(settings, TRAITS.name)
-    }
-
-    fn programs(&self, settings: &[u8]) -> Vec<String> {
-        hooks::programs(settings, TRAITS.name)
-    }
-
-    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        hooks::take(settings, TRAITS.name)
     }
 }
 

@@ -79,9 +79,9 @@ use crate::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
     wire::{
-        Answers, Back, Base, Call, Draft, Earlier, Edit, Edited, Envelope, Failure, FileName,
-        Files, Folder, Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link,
-        Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Service, Setting,
+        Answers, Back, Base, Draft, Earlier, Edit, Edited, Envelope, EventField, Failure, FileName,
+        Files, Folder, Framed, Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby,
+        Onward, Path, Paths, PhysicalLine, Read, ReadTitles, Segment, Sent, Service, Setting,
         Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
@@ -134,6 +134,8 @@ const TRAITS: Traits = Traits {
     summary_opening: SUMMARY,
     takes_records: false,
     remarks: read::remarks,
+    hooks: Some(&hooks::CodexHooks),
+    event: Some(EventField::Session("thread-id")),
     ..Traits::named("codex")
 };
 
@@ -218,18 +220,21 @@ impl Layout for Codex {
         files::unresumed(flags, number, is_unframed(first))
     }
 
-    fn title_list(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
-        Some(files::home(file)?.join("session_index.jsonl"))
-    }
-
-    fn titled(&self, _list: &std::path::Path, held: &[u8]) -> Vec<[String; 2]> {
-        let lines = held.split(|byte| *byte == b'\n').filter_map(Raw::object);
-        let titled = |line| Some([text(line, "id")?, text(line, "thread_name")?]);
-        lines.filter_map(titled).collect()
+    fn title_list(&self, file: &FilePath) -> Option<(PathBuf, ReadTitles)> {
+        Some((files::home(file)?.join("session_index.jsonl"), |_, held| {
+            let lines = held.split(|byte| *byte == b'\n').filter_map(Raw::object);
+            let titled = |line| Some([text(line, "id")?, text(line, "thread_name")?]);
+            lines.filter_map(titled).collect()
+        }))
     }
 }
 
 impl Files for Codex {
+    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
+        let name = file.file_name().and_then(|name| files::name(name.to_str()?));
+        name.is_some_and(|name| name.session == session)
+    }
+
     fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["codex", "resume"], session)
     }
@@ -252,37 +257,6 @@ impl Files for Codex {
 
     fn home(&self, file: &FilePath) -> Option<PathBuf> {
         files::home(file).map(FilePath::to_owned)
-    }
-}
-
-impl Hooks for Codex {
-    fn named(&self, event: Raw<'_>) -> Option<Named> {
-        text(event, "thread-id").map(Named::Session)
-    }
-
-    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
-        let name = file.file_name().and_then(|name| files::name(name.to_str()?));
-        name.is_some_and(|name| name.session == session)
-    }
-
-    fn hook_file(&self) -> Option<&'static str> {
-        Some("config.toml")
-    }
-
-    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
-        hooks::put(settings, TRAITS.name, call)
-    }
-
-    fn is_altered(&self, settings: &[u8]) -> bool {
-        hooks::is_altered(settings, TRAITS.name)
-    }
-
-    fn programs(&self, settings: &[u8]) -> Vec<String> {
-        hooks::programs(settings, TRAITS.name)
-    }
-
-    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        hooks::take(settings, TRAITS.name)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cleanup, FORMATS, Folder, Format, Identify, Traits};
+use super::{Cleanup, FORMATS, Folder, Format, Hooks, Identify, Traits};
 
 /// A folder where an agent stores sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,8 @@ pub struct HookFile {
     pub agent: &'static str,
     /// Its format.
     pub format: &'static dyn Format,
+    /// What edits the file.
+    pub hooks: &'static dyn Hooks,
     /// The agent's own folder.
     pub home: PathBuf,
     /// The environment variable that names that folder, if the agent reads one.
@@ -116,7 +118,7 @@ pub struct HookFile {
 
 /// Returns the names of the formats whose agents can call a program.
 pub fn callers() -> impl Iterator<Item = &'static str> {
-    let callers = FORMATS.into_iter().filter(|format| format.hook_file().is_some());
+    let callers = FORMATS.into_iter().filter(|format| format.traits().hooks.is_some());
     callers.map(Format::name)
 }
 
@@ -133,8 +135,9 @@ pub fn hook_files(
     let file = |format: &'static dyn Format| {
         let folder = format.traits().folders.first()?;
         let home = root(folder, home, variable)?;
-        let path = home.join(format.hook_file()?);
-        Some(HookFile { agent: folder.agent, format, home, variable: folder.variable, path })
+        let hooks = format.traits().hooks?;
+        let path = home.join(hooks.file());
+        Some(HookFile { agent: folder.agent, format, hooks, home, variable: folder.variable, path })
     };
     FORMATS.into_iter().filter_map(file).collect()
 }

@@ -1,13 +1,13 @@
-//! A format: everything undertext knows about the files of one agent, as seven traits and one constant.
+//! A format: everything undertext knows about the files of one agent, as six traits and one constant.
 
-use super::{Files, Hooks, Identify, Layout, Read, Walk, Write};
+use super::{Files, Identify, Layout, Read, Walk, Write};
 
 /// What one agent writes and how it reads it back.
-pub trait Format: Identify + Layout + Files + Read + Walk + Write + Hooks + Sync {
+pub trait Format: Identify + Layout + Files + Read + Walk + Write + Sync {
     /// Returns the format's name, which never changes.
     fn name(&self) -> &'static str {
         self.traits().name
     }
 }
 
-impl<F: Identify + Layout + Files + Read + Walk + Write + Hooks + Sync> Format for F {}
+impl<F: Identify + Layout + Files + Read + Walk + Write + Sync> Format for F {}

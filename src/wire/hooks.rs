@@ -14,38 +14,26 @@
 //!
 //! Invariant: removing the call from settings right after adding it restores their bytes.
 
-use std::path::{Path, PathBuf};
+use std::{fmt, path::PathBuf};
 
-use crate::{json::Raw, wire::Invalid};
+use crate::{
+    json::Raw,
+    wire::{Invalid, fields::text},
+};
 
-/// How an agent notifies a program of its sessions, and how its settings turn that on.
-pub trait Hooks {
-    /// Returns the file or session that an event names.
-    fn named(&self, _event: Raw<'_>) -> Option<Named> {
-        None
-    }
-
-    /// Returns true if the path of a file in the agent's folders shows that it belongs to this session.
-    fn is_file_of(&self, _file: &Path, _session: &str) -> bool {
-        false
-    }
-
-    /// Returns the folder of a session's sub-agent files, derived from the path of its own file. None if the agent calls the hook
-    /// for each sub-agent.
-    fn sub_agents(&self, _file: &Path) -> Option<PathBuf> {
-        None
-    }
-
-    /// Returns the path of the settings file that contains the call, relative to the agent's folder; None if the agent calls no
-    /// program.
-    fn hook_file(&self) -> Option<&'static str> {
-        None
-    }
+/// The settings that make an agent call a program on its events.
+pub trait Hooks: fmt::Debug + Sync {
+    /// Returns the path of the settings file that contains the call, relative to the agent's folder.
+    fn file(&self) -> &'static str;
 
     /// Returns the settings with the call added, or unchanged if it is already there. `None` means there is no settings file.
-    fn hooked(&self, _settings: Option<&[u8]>, _call: &Call) -> Result<Vec<u8>, Invalid> {
-        Err(Invalid("the agent calls no program".to_owned()))
-    }
+    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid>;
+
+    /// Returns the settings without the call, whichever program it names; None if nothing else is left in them.
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid>;
+
+    /// Returns the programs named by the calls in the settings, whatever their paths.
+    fn programs(&self, settings: &[u8]) -> Vec<String>;
 
     /// Returns the setting that stops the agent from making any call.
     fn hindrance(&self, _settings: &[u8]) -> Option<&'static str> {
@@ -57,20 +45,30 @@ pub trait Hooks {
         false
     }
 
-    /// Returns the programs named by the calls in the settings, whatever their paths.
-    fn programs(&self, _settings: &[u8]) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Returns true if the settings file is our own but may contain edits by somebody else. Whoever replaces or removes it must
     /// keep a copy.
     fn may_hold_more(&self, _settings: &[u8]) -> bool {
         false
     }
+}
 
-    /// Returns the settings without the call, whichever program it names; None if nothing else is left in them.
-    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        Ok(Some(settings.to_vec()))
+/// The field of an event that names a session.
+#[derive(Clone, Copy, Debug)]
+pub enum EventField {
+    /// It contains the path of the session's file.
+    File(&'static str),
+    /// It contains the session id.
+    Session(&'static str),
+}
+
+impl EventField {
+    /// Returns what an event names.
+    pub fn read(self, event: &[u8]) -> Option<Named> {
+        let event = Raw::object(event.trim_ascii())?;
+        Some(match self {
+            Self::File(field) => Named::File(text(event, field)?.into()),
+            Self::Session(field) => Named::Session(text(event, field)?),
+        })
     }
 }
 

@@ -39,9 +39,9 @@ use crate::{
         TieKind, Usage,
     },
     wire::{
-        Annex, Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Hooks,
-        Identify, Invalid, Layout, Link, Named, Path, PhysicalLine, Piece, Read, Sent, Setting,
-        Telling, Told, Traits, Unanswered, Walk, Write,
+        Annex, Answer, Answers, Departure, Draft, Envelope, EventField, Failure, Files, Folder,
+        Graph, Identify, Invalid, Layout, Link, Path, PhysicalLine, Piece, Read, ReadTitles, Sent,
+        Setting, Telling, Told, Traits, Unanswered, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{self, line, other, shown, string, text},
@@ -104,6 +104,7 @@ const TRAITS: Traits = Traits {
     unanswered: Some(Unanswered::Nothing),
     note_opening: NOTE_START,
     takes_records: false,
+    event: Some(EventField::Session("session_id")),
     ..Traits::named("kimi")
 };
 
@@ -168,6 +169,15 @@ impl Identify for Kimi {
 }
 
 impl Files for Kimi {
+    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
+        let folder = file.parent().and_then(FilePath::file_name);
+        file.ends_with(LIVE) && folder.is_some_and(|folder| folder == session)
+    }
+
+    fn sub_agents(&self, file: &FilePath) -> Option<PathBuf> {
+        Some(file.with_file_name(SUB_AGENTS))
+    }
+
     fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["kimi", "--session"], session)
     }
@@ -178,12 +188,8 @@ impl Layout for Kimi {
         files::annex(file).into_iter().collect()
     }
 
-    fn title_list(&self, file: &FilePath) -> Option<PathBuf> {
-        files::state(file)
-    }
-
-    fn titled(&self, list: &FilePath, held: &[u8]) -> Vec<[String; 2]> {
-        files::titled(list, held).into_iter().collect()
+    fn title_list(&self, file: &FilePath) -> Option<(PathBuf, ReadTitles)> {
+        Some((files::state(file)?, |list, held| files::titled(list, held).into_iter().collect()))
     }
 
     fn keeper(&self, file: &FilePath) -> Option<PathBuf> {
@@ -217,21 +223,6 @@ impl Layout for Kimi {
         folders: &[&str],
     ) -> Result<Option<Vec<u8>>, Invalid> {
         files::list_folder(file, index, folders)
-    }
-}
-
-impl Hooks for Kimi {
-    fn named(&self, event: Raw<'_>) -> Option<Named> {
-        text(event, "session_id").map(Named::Session)
-    }
-
-    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
-        let folder = file.parent().and_then(FilePath::file_name);
-        file.ends_with(LIVE) && folder.is_some_and(|folder| folder == session)
-    }
-
-    fn sub_agents(&self, file: &FilePath) -> Option<PathBuf> {
-        Some(file.with_file_name(SUB_AGENTS))
     }
 }
 

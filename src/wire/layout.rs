@@ -90,14 +90,10 @@ pub trait Layout {
         Ok(None)
     }
 
-    /// Returns the file with the titles of the sessions in this file's folder, if the agent keeps titles in one file.
-    fn title_list(&self, _file: &Path) -> Option<PathBuf> {
+    /// Returns the file with the titles of the sessions in this file's folder, if the agent keeps titles in one file, and how to
+    /// read it.
+    fn title_list(&self, _file: &Path) -> Option<(PathBuf, ReadTitles)> {
         None
-    }
-
-    /// Reads pairs of session and title from that file. The last title of a session wins.
-    fn titled(&self, _list: &Path, _held: &[u8]) -> Vec<[String; 2]> {
-        Vec::new()
     }
 
     /// Returns the places of further files that belong to a session but contain none.
@@ -129,6 +125,17 @@ pub trait Layout {
 
 /// The files of a session that an agent spreads over several: which one it reads, and how to start the agent in one.
 pub trait Files {
+    /// Returns true if the path of a file in the agent's folders shows that it belongs to this session.
+    fn is_file_of(&self, _file: &Path, _session: &str) -> bool {
+        false
+    }
+
+    /// Returns the folder of a session's sub-agent files, derived from the path of its own file. None if the agent calls the hook
+    /// for each sub-agent.
+    fn sub_agents(&self, _file: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the file and offset at which the history begins, given the first record of a file; None if it begins in this file.
     fn base(&self, _record: Raw<'_>) -> Option<Base> {
         None
@@ -170,6 +177,9 @@ pub trait Files {
         None
     }
 }
+
+/// Reads pairs of session and title from a list of titles, given its path and its bytes. The last title of a session wins.
+pub type ReadTitles = fn(&Path, &[u8]) -> Vec<[String; 2]>;
 
 /// Returns a command that names a session by its id; None for an id that could be read as an option or that names a part of a
 /// session, because ids come from files.

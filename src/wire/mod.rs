@@ -1,4 +1,4 @@
-//! Formats: the only code that reads or writes records of agents. Each format is a file or folder with seven traits and one
+//! Formats: the only code that reads or writes records of agents. Each format is a file or folder with six traits and one
 //! constant.
 //!
 //! ```text
@@ -8,8 +8,7 @@
 //! Read      one record: an Envelope (what paths need) and Messages (the content)
 //! Walk      a session: the head at which its agent resumes, the path to it, the part of the path that it sends
 //! Write     new records, and the lines that move the agent to another entry
-//! Hooks     how the agent notifies a program of its sessions, and the settings for it
-//! Traits    the properties that all records of a format share
+//! Traits    the properties that all records of a format share, with the Hooks in the agent's settings
 //! ```
 //!
 //! A [`Format`] is all of them. It sees a session through a [`Graph`] and has no state.
@@ -51,10 +50,10 @@ pub use formats::{FORMATS, by_name, detect, is_secret};
 pub(crate) use frame::FRAME;
 pub(crate) use graph::first_record;
 pub use graph::{Before, Failure, Graph};
-pub use hooks::{Call, Hooks, Named};
+pub use hooks::{Call, EventField, Hooks, Named};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;
-pub use layout::{Annex, Base, FileName, Files, Layout, Share, Shelf};
+pub use layout::{Annex, Base, FileName, Files, Layout, ReadTitles, Share, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Edited, Envelope, Link, Read, Scene, Telling, Titled, Told};

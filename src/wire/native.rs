@@ -20,9 +20,8 @@ use crate::{
     json::{self, Fields, Raw},
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
-        Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks, How,
-        Identify, Invalid, Layout, Link, Path, Piece, Read, Repair, Sent, Setting, Told, Traits,
-        Walk, Write,
+        Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, How, Identify,
+        Invalid, Layout, Link, Path, Piece, Read, Repair, Sent, Setting, Told, Traits, Walk, Write,
         answers::{parts, strings},
         anthropic,
         compaction::{Compaction, Lines},
@@ -84,8 +83,6 @@ impl Identify for Native {
 }
 
 impl Files for Native {}
-
-impl Hooks for Native {}
 
 impl Layout for Native {}
 

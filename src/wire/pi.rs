@@ -27,9 +27,9 @@ use crate::{
     json::{Fields, Raw, with_field},
     model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Call, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, Failure, Files,
-        Folder, Graph, Hooks, Identify, Invalid, Layout, Named, Nearby, Path, PhysicalLine, Read,
-        Scene, Sent, Setting, Telling, Titled, Told, Traits, Unanswered, Walk, Write,
+        Answers, Back, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, EventField, Failure,
+        Files, Folder, Graph, Identify, Invalid, Layout, Nearby, Path, PhysicalLine, Read, Scene,
+        Sent, Setting, Telling, Titled, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, line, text},
     },
@@ -89,6 +89,8 @@ const TRAITS: Traits = Traits {
     }),
     nearby: Nearby::Model,
     takes_records: false,
+    hooks: Some(&hooks::PiHooks),
+    event: Some(EventField::File("transcript_path")),
     ..Traits::named("pi")
 };
 
@@ -154,32 +156,6 @@ impl Layout for Pi {
     fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
         let is_begun = first.is_some_and(|first| self.opens_file(first));
         (!is_begun).then_some("pi does not resume a file that does not begin with a header")
-    }
-}
-
-impl Hooks for Pi {
-    fn named(&self, event: Raw<'_>) -> Option<Named> {
-        text(event, "transcript_path").map(|file| Named::File(file.into()))
-    }
-
-    fn hook_file(&self) -> Option<&'static str> {
-        Some("extensions/undertext.ts")
-    }
-
-    fn hooked(&self, extension: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
-        hooks::put(extension, TRAITS.name, call)
-    }
-
-    fn programs(&self, extension: &[u8]) -> Vec<String> {
-        hooks::program(extension).into_iter().collect()
-    }
-
-    fn may_hold_more(&self, extension: &[u8]) -> bool {
-        hooks::is_own(extension) && !hooks::is_made(extension, TRAITS.name)
-    }
-
-    fn unhooked(&self, extension: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        Ok((!hooks::is_own(extension)).then(|| extension.to_vec()))
     }
 }
 

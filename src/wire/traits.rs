@@ -3,6 +3,7 @@
 use crate::{
     json::Raw,
     model::{Kind, Message},
+    wire::{EventField, Hooks},
 };
 
 /// The properties of a format, as one constant.
@@ -79,6 +80,10 @@ pub struct Traits {
     pub interface: Option<Interface>,
     /// The placeholder that records have as the model's name if no model answered.
     pub no_model: Option<&'static str>,
+    /// The field of the agent's events that says which session they are about.
+    pub event: Option<EventField>,
+    /// The settings that make the agent call a program on its events, if it has any.
+    pub hooks: Option<&'static dyn Hooks>,
 }
 
 /// What an agent reads of a physical line.
@@ -245,6 +250,8 @@ impl Traits {
             note_opening: "",
             interface: None,
             no_model: None,
+            event: None,
+            hooks: None,
         }
     }
 }

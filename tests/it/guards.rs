@@ -24,7 +24,7 @@ use undertext::{
     store::{Access, SessionFilter, StoreError},
     verbs::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     wire::{
-        Answers, Draft, Envelope, Failure, Files, Graph, Hooks, Identify, Invalid, Layout, Native,
+        Answers, Draft, Envelope, Failure, Files, Graph, Identify, Invalid, Layout, Native,
         Path as Steps, Read, Sent, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
     },
@@ -224,8 +224,6 @@ impl Identify for Deaf {
 }
 
 impl Files for Deaf {}
-
-impl Hooks for Deaf {}
 
 impl Layout for Deaf {}
 

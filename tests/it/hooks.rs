@@ -1,10 +1,10 @@
 //! The calls in agents' settings: put in and taken out again, every other byte stays.
 
 use proptest::prelude::*;
-use undertext::wire::{self, Call, Format};
+use undertext::wire::{self, Call, Hooks};
 
-fn agent(name: &str) -> &'static dyn Format {
-    wire::by_name(name).unwrap()
+fn agent(name: &str) -> &'static dyn Hooks {
+    wire::by_name(name).unwrap().traits().hooks.unwrap()
 }
 
 fn call(program: &str) -> Call {
@@ -207,7 +207,7 @@ fn settings_that_are_none_are_refused() {
     check("codex", b"a = ", "not TOML");
     check("codex", b"\xff", "not text");
     check("pi", b"export default 1", "undertext did not create it");
-    assert!(agent("kimi").hooked(None, &call("/bin/undertext")).is_err());
+    assert!(wire::by_name("kimi").unwrap().traits().hooks.is_none());
 }
 
 #[test]

@@ -4,7 +4,6 @@ pub(crate) mod attach;
 pub(crate) mod bundle;
 pub(crate) mod compare;
 pub(crate) mod doctor;
-pub(crate) mod hook;
 pub(crate) mod mend;
 pub(crate) mod pack;
 pub(crate) mod rebuild;

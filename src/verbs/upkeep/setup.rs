@@ -30,20 +30,20 @@ pub struct Setup {
 
 /// Reads the settings of an agent and returns the change that adds a call, or removes all.
 pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
-    let HookFile { format, path, .. } = place;
+    let HookFile { hooks, path, .. } = place;
     let refused = |why: String| OpsError::Unset { path: path.clone(), why };
     let before = live::settings(path).map_err(|source| match source.raw_os_error() {
         Some(_) => SyncError::at(path)(source).into(),
         None => refused(source.to_string()),
     })?;
     let without = |settings: &Option<Vec<u8>>| match settings {
-        Some(settings) => format.unhooked(settings).map_err(|why| refused(why.to_string())),
+        Some(settings) => hooks.unhooked(settings).map_err(|why| refused(why.to_string())),
         None => Ok(None),
     };
     let rest = without(&before)?;
     let after = match call {
         Some(call) => {
-            let hooked = format.hooked(before.as_deref(), call);
+            let hooked = hooks.hooked(before.as_deref(), call);
             Some(hooked.map_err(|why| refused(why.to_string()))?)
         }
         None => rest.clone(),
@@ -52,10 +52,10 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     if before != after && !without(&after).is_ok_and(|again| again == rest) {
         return Err(refused("its layout cannot be edited in place".to_owned()));
     }
-    let hindrance = after.as_deref().and_then(|after| format.hindrance(after));
-    let is_altered = after.as_deref().is_some_and(|after| format.is_altered(after));
+    let hindrance = after.as_deref().and_then(|after| hooks.hindrance(after));
+    let is_altered = after.as_deref().is_some_and(|after| hooks.is_altered(after));
     let goes = before.as_deref().filter(|_| before != after);
-    let copy = goes.filter(|before| format.may_hold_more(before)).and_then(|_| free_name(path));
+    let copy = goes.filter(|before| hooks.may_hold_more(before)).and_then(|_| free_name(path));
     Ok(Setup { path: path.clone(), before, after, hindrance, is_altered, copy })
 }
 
@@ -101,7 +101,7 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
     let installed = off.as_ref().is_ok_and(|off| off.is_change() || off.is_altered);
     let current = installed && on.as_ref().is_ok_and(|on| !on.is_change());
     let lost = on.as_ref().ok().filter(|_| installed && !current).and_then(|on| {
-        let programs = place.format.programs(on.before.as_deref()?);
+        let programs = place.hooks.programs(on.before.as_deref()?);
         programs.into_iter().find(|program| !Path::new(program).is_file())
     });
     let problem = match (&on, &off) {

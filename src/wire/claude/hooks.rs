@@ -16,11 +16,13 @@ use serde_json::json;
 use crate::{
     json::{self, Kind, Raw},
     wire::{
-        Invalid,
+        Call, Hooks, Invalid,
         hooks::{behind_call, calls, program},
     },
 };
 
+/// The name under which the lines call the program.
+const AGENT: &str = super::TRAITS.name;
 /// The events: a session starts or resumes, an answer ends, a compaction starts, a session ends. The last one is not sent if the
 /// program is killed.
 const EVENTS: [&str; 4] = ["SessionStart", "Stop", "PreCompact", "SessionEnd"];
@@ -28,7 +30,7 @@ const EVENTS: [&str; 4] = ["SessionStart", "Stop", "PreCompact", "SessionEnd"];
 /// otherwise.
 const SECONDS: u64 = 10;
 /// The end of a line.
-pub(super) const END: &str = ":";
+const END: &str = ":";
 /// The end of a line that names the containers which already existed.
 const KEPT: &str = " # keeps";
 /// The name of the whole file in that list, if it contained an empty object, and if it was empty.
@@ -37,101 +39,107 @@ const BLANK: &str = "blank";
 /// The field with the events.
 const FIELD: &str = "hooks";
 
-/// Adds a line to the settings.
-pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Vec<u8>, Invalid> {
-    let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
-    if let Some(settings) = settings.filter(|settings| holds(settings, agent, line)) {
-        return Ok(settings.to_vec());
-    }
-    let mut kept = Vec::new();
-    let mut text = match rest {
-        None => b"{}\n".to_vec(),
-        Some(blank) if is_blank(&blank) => {
-            kept.push(BLANK);
-            [blank.as_slice(), b"{}"].concat()
-        }
-        Some(rest) => {
-            kept.extend(object(&rest)?.fields().next().is_none().then_some(FILE));
-            rest
-        }
-    };
-    if let Some(hooks) = object(&text)?.get(FIELD) {
-        let is_empty =
-            |value: Raw<'_>| value.fields().next().is_none() && value.items().next().is_none();
-        kept.extend(is_empty(hooks).then_some(FIELD));
-        kept.extend(EVENTS.into_iter().filter(|event| hooks.get(event).is_some_and(is_empty)));
-    }
-    let kept = if kept.is_empty() { String::new() } else { format!("{KEPT} {}", kept.join(" ")) };
-    let handler =
-        json!({ "type": "command", "command": format!("{line}{kept}"), "timeout": SECONDS });
-    let group = json!({ FIELD: [handler] }).to_string();
-    for event in EVENTS {
-        let groups = object(&text)?.get(FIELD).and_then(|hooks| hooks.get(event));
-        if groups.is_some_and(|groups| alters(groups, agent, line)) {
-            continue;
-        }
-        text = with_field(&text, object(&text)?, FIELD, Kind::Object)?;
-        text = with_field(&text, hooks(&text)?, event, Kind::Array)?;
-        let groups = hooks(&text)?.get(event).ok_or_else(strange)?;
-        text = json::with_item(&text, groups, &group).ok_or_else(strange)?;
-    }
-    Ok(text)
-}
+/// The hooks in the settings.
+#[derive(Debug)]
+pub(super) struct ClaudeHooks;
 
-/// Removes every line of ours from the settings; None if the settings were made for it and nothing is left.
-pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
-    if is_blank(settings) {
-        return Ok(Some(settings.to_vec()));
+impl Hooks for ClaudeHooks {
+    fn file(&self) -> &'static str {
+        "settings.json"
     }
-    let mut text = settings.to_vec();
-    let mut kept: Vec<String> = Vec::new();
-    while let Some(found) = find(object(&text)?, agent) {
-        kept.extend(found.kept.iter().cloned());
-        let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
-        let Found { hooks: (hooks_at, hooks), event: (event_at, event, groups), .. } = &found;
-        let Found { group: (group_at, group, handlers), handler, .. } = &found;
-        // Remove the outermost container that contains nothing else.
-        let (within, n) = if handlers.items().count() > 1 || group.fields().count() > 1 {
-            (*handlers, *handler)
-        } else if groups.items().count() > 1 || is_kept(event) {
-            (*groups, *group_at)
-        } else if hooks.fields().count() > 1 || is_kept(FIELD) {
-            (*hooks, *event_at)
-        } else {
-            (object(&text)?, *hooks_at)
+
+    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        let line = &format!("{}{END}", call.script(AGENT, ""));
+        let rest = settings.map(|settings| self.unhooked(settings)).transpose()?.flatten();
+        if let Some(settings) = settings.filter(|settings| holds(settings, line)) {
+            return Ok(settings.to_vec());
+        }
+        let mut kept = Vec::new();
+        let mut text = match rest {
+            None => b"{}\n".to_vec(),
+            Some(blank) if is_blank(&blank) => {
+                kept.push(BLANK);
+                [blank.as_slice(), b"{}"].concat()
+            }
+            Some(rest) => {
+                kept.extend(object(&rest)?.fields().next().is_none().then_some(FILE));
+                rest
+            }
         };
-        text = json::without_item(&text, within, n).ok_or_else(strange)?;
+        if let Some(hooks) = object(&text)?.get(FIELD) {
+            let is_empty =
+                |value: Raw<'_>| value.fields().next().is_none() && value.items().next().is_none();
+            kept.extend(is_empty(hooks).then_some(FIELD));
+            kept.extend(EVENTS.into_iter().filter(|event| hooks.get(event).is_some_and(is_empty)));
+        }
+        let kept =
+            if kept.is_empty() { String::new() } else { format!("{KEPT} {}", kept.join(" ")) };
+        let handler =
+            json!({ "type": "command", "command": format!("{line}{kept}"), "timeout": SECONDS });
+        let group = json!({ FIELD: [handler] }).to_string();
+        for event in EVENTS {
+            let groups = object(&text)?.get(FIELD).and_then(|hooks| hooks.get(event));
+            if groups.is_some_and(|groups| alters(groups, line)) {
+                continue;
+            }
+            text = with_field(&text, object(&text)?, FIELD, Kind::Object)?;
+            text = with_field(&text, hooks(&text)?, event, Kind::Array)?;
+            let groups = hooks(&text)?.get(event).ok_or_else(strange)?;
+            text = json::with_item(&text, groups, &group).ok_or_else(strange)?;
+        }
+        Ok(text)
     }
-    let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
-    let is_empty = text != settings && object(&text)?.fields().next().is_none();
-    if is_empty && is_kept(BLANK) {
-        let (lead, rest) = text.split_at(text.len() - text.trim_ascii_start().len());
-        let tail = rest.get(rest.trim_ascii_end().len()..).unwrap_or_default();
-        return Ok(Some([lead, tail].concat()));
+
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        if is_blank(settings) {
+            return Ok(Some(settings.to_vec()));
+        }
+        let mut text = settings.to_vec();
+        let mut kept: Vec<String> = Vec::new();
+        while let Some(found) = find(object(&text)?) {
+            kept.extend(found.kept.iter().cloned());
+            let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
+            let Found { hooks: (hooks_at, hooks), event: (event_at, event, groups), .. } = &found;
+            let Found { group: (group_at, group, handlers), handler, .. } = &found;
+            // Remove the outermost container that contains nothing else.
+            let (within, n) = if handlers.items().count() > 1 || group.fields().count() > 1 {
+                (*handlers, *handler)
+            } else if groups.items().count() > 1 || is_kept(event) {
+                (*groups, *group_at)
+            } else if hooks.fields().count() > 1 || is_kept(FIELD) {
+                (*hooks, *event_at)
+            } else {
+                (object(&text)?, *hooks_at)
+            };
+            text = json::without_item(&text, within, n).ok_or_else(strange)?;
+        }
+        let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
+        let is_empty = text != settings && object(&text)?.fields().next().is_none();
+        if is_empty && is_kept(BLANK) {
+            let (lead, rest) = text.split_at(text.len() - text.trim_ascii_start().len());
+            let tail = rest.get(rest.trim_ascii_end().len()..).unwrap_or_default();
+            return Ok(Some([lead, tail].concat()));
+        }
+        Ok((!is_empty || is_kept(FILE)).then_some(text))
     }
-    Ok((!is_empty || is_kept(FILE)).then_some(text))
-}
 
-/// Returns the setting that disables all hooks.
-pub(super) fn hindrance(settings: &[u8]) -> Option<&'static str> {
-    const OFF: &str = "disableAllHooks";
-    let off = object(settings).ok().and_then(|all| all.get(OFF)?.bool());
-    (off == Some(true)).then_some(OFF)
-}
+    fn hindrance(&self, settings: &[u8]) -> Option<&'static str> {
+        const OFF: &str = "disableAllHooks";
+        let off = object(settings).ok().and_then(|all| all.get(OFF)?.bool());
+        (off == Some(true)).then_some(OFF)
+    }
 
-/// Returns true if somebody extended a line that calls the program.
-pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
-    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
-    let mut events = hooks.into_iter().flat_map(Raw::fields);
-    events.any(|(_, groups)| alters(groups, agent, ""))
-}
+    fn is_altered(&self, settings: &[u8]) -> bool {
+        let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
+        let mut events = hooks.into_iter().flat_map(Raw::fields);
+        events.any(|(_, groups)| alters(groups, ""))
+    }
 
-/// Returns the programs that the lines call.
-pub(super) fn programs(settings: &[u8], agent: &str) -> Vec<String> {
-    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
-    let lines =
-        hooks.into_iter().flat_map(Raw::fields).flat_map(|(_, groups)| lines(groups, agent));
-    lines.filter_map(|(line, _)| program(&line)).collect()
+    fn programs(&self, settings: &[u8]) -> Vec<String> {
+        let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
+        let lines = hooks.into_iter().flat_map(Raw::fields).flat_map(|(_, groups)| lines(groups));
+        lines.filter_map(|(line, _)| program(&line)).collect()
+    }
 }
 
 /// A line of ours, and each container around it with its index in the next outer one.
@@ -144,14 +152,14 @@ struct Found<'a> {
 }
 
 /// Finds the first line of ours.
-fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
+fn find(settings: Raw<'_>) -> Option<Found<'_>> {
     let hooks = field(settings, FIELD)?;
     for (event_at, (event, groups)) in hooks.1.fields().enumerate() {
         for (group_at, group) in groups.items().enumerate() {
             let Some(handlers) = group.get(FIELD) else { continue };
             for (handler, said) in handlers.items().enumerate() {
                 let line = said.get("command").and_then(Raw::text).unwrap_or_default();
-                if let Some(kept) = kept(&line, agent) {
+                if let Some(kept) = kept(&line) {
                     let event = (event_at, String::from_utf8_lossy(event).into_owned(), groups);
                     let group = (group_at, group, handlers);
                     return Some(Found { hooks, event, group, handler, kept });
@@ -163,8 +171,8 @@ fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
 }
 
 /// Returns the containers that a line names as already existing; None if somebody extended the line.
-fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
-    let end = behind_call(line, agent, "")?.strip_prefix(END)?;
+fn kept(line: &str) -> Option<Vec<String>> {
+    let end = behind_call(line, AGENT, "")?.strip_prefix(END)?;
     let words = if end.is_empty() { end } else { end.strip_prefix(KEPT)? };
     let is_name = |word: &str| [FILE, BLANK, FIELD].contains(&word) || EVENTS.contains(&word);
     let words = words.split_whitespace();
@@ -172,29 +180,29 @@ fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the lines that call the program, each with whether it is unchanged.
-fn lines(groups: Raw<'_>, agent: &str) -> Vec<(String, bool)> {
+fn lines(groups: Raw<'_>) -> Vec<(String, bool)> {
     let handlers = groups.items().filter_map(|group| group.get(FIELD)).flat_map(Raw::items);
     let lines = handlers.filter_map(|said| said.get("command").and_then(Raw::text));
-    let lines = lines.filter(|line| calls(line, agent));
-    lines.map(|line| (line.clone().into_owned(), kept(&line, agent).is_some())).collect()
+    let lines = lines.filter(|line| calls(line, AGENT));
+    lines.map(|line| (line.clone().into_owned(), kept(&line).is_some())).collect()
 }
 
 /// Returns true if somebody extended this line.
-fn alters(groups: Raw<'_>, agent: &str, line: &str) -> bool {
-    lines(groups, agent).iter().any(|(found, is_made)| !is_made && found.starts_with(line))
+fn alters(groups: Raw<'_>, line: &str) -> bool {
+    lines(groups).iter().any(|(found, is_made)| !is_made && found.starts_with(line))
 }
 
 /// Returns true if the settings contain this line once for each event, and no other line of ours.
-fn holds(settings: &[u8], agent: &str, line: &str) -> bool {
+fn holds(settings: &[u8], line: &str) -> bool {
     let Some(hooks) = object(settings).ok().and_then(|all| all.get(FIELD)) else { return false };
     let made = |groups: Raw<'_>, line: &str| {
-        let lines = lines(groups, agent);
+        let lines = lines(groups);
         lines.iter().filter(|(found, is_made)| *is_made && found.starts_with(line)).count()
     };
     let at = |event: &str| hooks.get(event).map(|groups| (made(groups, line), groups));
     let own: usize = EVENTS.iter().filter_map(|event| at(event)).map(|(own, _)| own).sum();
     let all: usize = hooks.fields().map(|(_, groups)| made(groups, "")).sum();
-    let once = |(own, groups)| own + usize::from(alters(groups, agent, line)) == 1;
+    let once = |(own, groups)| own + usize::from(alters(groups, line)) == 1;
     all == own && EVENTS.iter().all(|event| at(event).is_some_and(once))
 }
 

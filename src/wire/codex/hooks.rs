@@ -22,11 +22,13 @@ use toml::{
 use crate::{
     json,
     wire::{
-        Call, Invalid,
+        Call, Hooks, Invalid,
         hooks::{behind_call, program},
     },
 };
 
+/// The name under which the script calls the program.
+const AGENT: &str = super::TRAITS.name;
 /// The key of the setting.
 const KEY: &str = "notify";
 /// The words before the script.
@@ -42,91 +44,98 @@ const BEFORE: &str = "[ $# -lt 2 ] || exec \"$@\"";
 /// The end of the script if the settings file already existed and was empty.
 const KEPT: &str = " # keeps file";
 
-/// Adds a call to the settings.
-pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
-    let called = call.script(agent, TOLD);
-    let script = format!("{LAST}{called}{BEFORE}");
-    if let Some(settings) = settings
-        && let Some(found) = find(text(settings)?, agent)?
-        && found.script.strip_suffix(KEPT).unwrap_or(&found.script) == script
-    {
-        return Ok(settings.to_vec());
-    }
-    let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
-    let kept = if rest.as_ref().is_some_and(Vec::is_empty) { KEPT } else { "" };
-    let rest = text(rest.as_deref().unwrap_or_default())?;
-    if altered(rest, agent)?.iter().any(|altered| altered.contains(&called)) {
-        return Ok(rest.as_bytes().to_vec());
-    }
-    let [shell, option] = SHELL;
-    let words = [shell, option, &format!("{script}{kept}"), NAME].map(json::quote).join(", ");
-    let (at, added) = if let Some(held) = words_of(rest)? {
-        let is_word = |item: &Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::String(_));
-        if !held.items.iter().all(is_word) {
-            return Err(Invalid(format!("{KEY:?} in it is not a list of strings")));
-        }
-        (held.span.start + 1, format!("{words}, "))
-    } else {
-        // Top-level keys must come before all sections.
-        (behind_mark(rest), format!("{KEY} = [{words}]\n"))
-    };
-    let (before, behind) = rest.split_at_checked(at).ok_or_else(strange)?;
-    Ok([before, &added, behind].concat().into_bytes())
-}
+/// The hook in the settings.
+#[derive(Debug)]
+pub(super) struct CodexHooks;
 
-/// Removes the call from the settings; None if the settings were made for it and nothing is left.
-pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
-    let settings = text(settings)?;
-    let Some(Found { script, span, alone }) = find(settings, agent)? else {
-        return Ok(Some(settings.as_bytes().to_vec()));
-    };
-    let behind = |at: usize| settings.get(at..).unwrap_or_default();
-    let comma = ([", ", ","].into_iter()).find(|comma| behind(span.end).starts_with(comma));
-    let cut = match (comma, alone) {
-        (Some(comma), _) => span.start..span.end + comma.len(),
-        (None, Some(key)) => {
-            let line = behind(key.end).split_inclusive('\n').next().unwrap_or_default();
-            if line.trim().is_empty() {
-                let start = settings.get(..key.start).and_then(|before| before.rfind('\n'));
-                start.map_or(behind_mark(settings), |start| start + 1)..key.end + line.len()
-            } else {
-                // A comment after it is somebody else's.
-                key
+impl Hooks for CodexHooks {
+    fn file(&self) -> &'static str {
+        "config.toml"
+    }
+
+    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        let called = call.script(AGENT, TOLD);
+        let script = format!("{LAST}{called}{BEFORE}");
+        if let Some(settings) = settings
+            && let Some(found) = find(text(settings)?)?
+            && found.script.strip_suffix(KEPT).unwrap_or(&found.script) == script
+        {
+            return Ok(settings.to_vec());
+        }
+        let rest = settings.map(|settings| self.unhooked(settings)).transpose()?.flatten();
+        let kept = if rest.as_ref().is_some_and(Vec::is_empty) { KEPT } else { "" };
+        let rest = text(rest.as_deref().unwrap_or_default())?;
+        if altered(rest)?.iter().any(|altered| altered.contains(&called)) {
+            return Ok(rest.as_bytes().to_vec());
+        }
+        let [shell, option] = SHELL;
+        let words = [shell, option, &format!("{script}{kept}"), NAME].map(json::quote).join(", ");
+        let (at, added) = if let Some(held) = words_of(rest)? {
+            let is_word =
+                |item: &Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::String(_));
+            if !held.items.iter().all(is_word) {
+                return Err(Invalid(format!("{KEY:?} in it is not a list of strings")));
             }
-        }
-        (None, None) => return Err(strange()),
-    };
-    let left = [settings.get(..cut.start), settings.get(cut.end..)]
-        .map(Option::unwrap_or_default)
-        .concat();
-    let is_made = !script.ends_with(KEPT);
-    Ok((!left.is_empty() || !is_made).then(|| left.into_bytes()))
-}
+            (held.span.start + 1, format!("{words}, "))
+        } else {
+            // Top-level keys must come before all sections.
+            (behind_mark(rest), format!("{KEY} = [{words}]\n"))
+        };
+        let (before, behind) = rest.split_at_checked(at).ok_or_else(strange)?;
+        Ok([before, &added, behind].concat().into_bytes())
+    }
 
-/// Returns true if there is a call that somebody extended.
-pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
-    let altered = text(settings).and_then(|settings| altered(settings, agent));
-    altered.is_ok_and(|altered| !altered.is_empty())
-}
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        let settings = text(settings)?;
+        let Some(Found { script, span, alone }) = find(settings)? else {
+            return Ok(Some(settings.as_bytes().to_vec()));
+        };
+        let behind = |at: usize| settings.get(at..).unwrap_or_default();
+        let comma = ([", ", ","].into_iter()).find(|comma| behind(span.end).starts_with(comma));
+        let cut = match (comma, alone) {
+            (Some(comma), _) => span.start..span.end + comma.len(),
+            (None, Some(key)) => {
+                let line = behind(key.end).split_inclusive('\n').next().unwrap_or_default();
+                if line.trim().is_empty() {
+                    let start = settings.get(..key.start).and_then(|before| before.rfind('\n'));
+                    start.map_or(behind_mark(settings), |start| start + 1)..key.end + line.len()
+                } else {
+                    // A comment after it is somebody else's.
+                    key
+                }
+            }
+            (None, None) => return Err(strange()),
+        };
+        let left = [settings.get(..cut.start), settings.get(cut.end..)]
+            .map(Option::unwrap_or_default)
+            .concat();
+        let is_made = !script.ends_with(KEPT);
+        Ok((!left.is_empty() || !is_made).then(|| left.into_bytes()))
+    }
 
-/// Returns the programs that the words call.
-pub(super) fn programs(settings: &[u8], agent: &str) -> Vec<String> {
-    let words = text(settings).and_then(|settings| calling(settings, agent));
-    words.unwrap_or_default().iter().filter_map(|word| program(word)).collect()
+    fn is_altered(&self, settings: &[u8]) -> bool {
+        let altered = text(settings).and_then(altered);
+        altered.is_ok_and(|altered| !altered.is_empty())
+    }
+
+    fn programs(&self, settings: &[u8]) -> Vec<String> {
+        let words = text(settings).and_then(calling);
+        words.unwrap_or_default().iter().filter_map(|word| program(word)).collect()
+    }
 }
 
 /// Returns the words that call the program.
-fn calling(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
+fn calling(settings: &str) -> Result<Vec<String>, Invalid> {
     let Some(Words { items, .. }) = words_of(settings)? else { return Ok(Vec::new()) };
-    let called = format!(" hook {agent}");
+    let called = format!(" hook {AGENT}");
     let words = items.iter().filter_map(|item| item.get_ref().as_str());
     Ok(words.filter(|word| word.contains(&called)).map(str::to_owned).collect())
 }
 
 /// Returns the words that call the program but are not as undertext wrote them.
-fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
-    let made = find(settings, agent)?.map(|found| found.script);
-    let mut words = calling(settings, agent)?;
+fn altered(settings: &str) -> Result<Vec<String>, Invalid> {
+    let made = find(settings)?.map(|found| found.script);
+    let mut words = calling(settings)?;
     words.retain(|word| made.as_deref() != Some(word));
     Ok(words)
 }
@@ -141,14 +150,14 @@ struct Found {
 }
 
 /// Finds the call as undertext wrote it, whichever program it names.
-fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
+fn find(settings: &str) -> Result<Option<Found>, Invalid> {
     let Some(Words { items, span: list, key }) = words_of(settings)? else { return Ok(None) };
     let word = |n: usize| match items.get(n)?.get_ref() {
         DeValue::String(word) => Some(word.as_ref()),
         _ => None,
     };
     let script = word(2).filter(|script| {
-        let behind = script.strip_prefix(LAST).and_then(|it| behind_call(it, agent, TOLD));
+        let behind = script.strip_prefix(LAST).and_then(|it| behind_call(it, AGENT, TOLD));
         behind.is_some_and(|end| end.strip_suffix(KEPT).unwrap_or(end) == BEFORE)
             && [word(0), word(1)] == SHELL.map(Some)
             && word(3) == Some(NAME)

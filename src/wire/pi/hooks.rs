@@ -11,21 +11,23 @@ use serde_json::{Map, Value};
 
 use crate::{
     json,
-    wire::{Call, Invalid},
+    wire::{Call, Hooks, Invalid},
 };
 
+/// The name under which the extension calls the program.
+const AGENT: &str = super::TRAITS.name;
 /// The beginning of the first line, which identifies the file.
 const MARK: &str = "// Made by undertext";
 /// The rest of that line. Older versions worded it differently.
 const PROMISE: &str = ", which takes this file away again, and keeps a copy if it was changed.";
 
 /// Returns the extension that makes a call.
-pub(super) fn extension(agent: &str, call: &Call) -> String {
+fn extension(call: &Call) -> String {
     let Call { program, variables } = call;
     let variables =
         variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     let variables = Value::Object(variables.collect::<Map<_, _>>());
-    let (program, agent) = (json::quote(program), json::quote(agent));
+    let (program, agent) = (json::quote(program), json::quote(AGENT));
     format!(
         r#"{MARK}{PROMISE}
 import {{ spawn }} from "node:child_process";
@@ -59,25 +61,45 @@ export default function (pi: any) {{
 const PROGRAM: &str = "const program = ";
 const VARIABLES: &str = "const variables = ";
 
-/// Returns the extension to write: the existing one if it already makes the call, else a new one. Fails if the existing file is
-/// not ours.
-pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
-    let made = extension(agent, call).into_bytes();
-    match there {
-        Some(there) if !is_own(there) => Err(Invalid("undertext did not create it".to_owned())),
-        // Lines that somebody inserted between those of the call do not change it.
-        Some(there) if is_within(&made, there) => Ok(there.to_vec()),
-        _ => Ok(made),
+/// The extension. Only a file of our own is changed.
+#[derive(Debug)]
+pub(super) struct PiHooks;
+
+impl Hooks for PiHooks {
+    fn file(&self) -> &'static str {
+        "extensions/undertext.ts"
+    }
+
+    fn hooked(&self, there: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        let made = extension(call).into_bytes();
+        match there {
+            Some(there) if !is_own(there) => Err(Invalid("undertext did not create it".to_owned())),
+            // Lines that somebody inserted between those of the call do not change it.
+            Some(there) if is_within(&made, there) => Ok(there.to_vec()),
+            _ => Ok(made),
+        }
+    }
+
+    fn unhooked(&self, extension: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok((!is_own(extension)).then(|| extension.to_vec()))
+    }
+
+    fn programs(&self, extension: &[u8]) -> Vec<String> {
+        program(extension).into_iter().collect()
+    }
+
+    fn may_hold_more(&self, extension: &[u8]) -> bool {
+        is_own(extension) && !is_made(extension)
     }
 }
 
 /// Returns true if the file is our extension, whichever version wrote it and whoever changed it.
-pub(super) fn is_own(extension: &[u8]) -> bool {
+fn is_own(extension: &[u8]) -> bool {
     extension.split(|byte| *byte == b'\n').any(|line| line.starts_with(MARK.as_bytes()))
 }
 
 /// Returns true if the file is our extension exactly as it was written, whichever program it names.
-pub(super) fn is_made(there: &[u8], agent: &str) -> bool {
+fn is_made(there: &[u8]) -> bool {
     let call = || {
         let variables: Map<String, Value> = serde_json::from_str(said(there, VARIABLES)?).ok()?;
         let variables = variables.into_iter().map(|(name, value)| match value {
@@ -87,11 +109,11 @@ pub(super) fn is_made(there: &[u8], agent: &str) -> bool {
         Some(Call { program: program(there)?, variables: variables.collect::<Option<_>>()? })
     };
     there.starts_with(MARK.as_bytes())
-        && call().is_some_and(|call| body(extension(agent, &call).as_bytes()).eq(body(there)))
+        && call().is_some_and(|call| body(extension(&call).as_bytes()).eq(body(there)))
 }
 
 /// Returns the program that an extension calls.
-pub(super) fn program(extension: &[u8]) -> Option<String> {
+fn program(extension: &[u8]) -> Option<String> {
     serde_json::from_str(said(extension, PROGRAM).filter(|_| is_own(extension))?).ok()
 }
 
