@@ -213,8 +213,11 @@ impl Archive {
         // Any other damage is reported when something reads the damaged part.
         let torn = store.leave_torn().ok().flatten();
         // Opening for writing has already failed if the store lost changes.
-        let forgotten =
-            if access == Access::Read { store.forgotten().ok().flatten() } else { None };
+        let forgotten = if access == Access::Read {
+            store.testimony().forgotten().ok().flatten()
+        } else {
+            None
+        };
         // A refused store gets nothing new, not even a folder.
         if access != Access::Read {
             make(&root.join(TRANSCRIPTS))?;

@@ -487,7 +487,9 @@ impl Commit {
             if line.came.is_some() && tombstone.is_none_or(|one| !is_told(&one)) {
                 return Err(refused("no tombstone covers a replaced line"));
             }
-            if known.holds(&entry.id)? {
+            // An entry that is linked to the newest one, or to a new one, must be new.
+            let is_new = entry.link.is_some_and(|link| link.next() >= first);
+            if !is_new && known.holds(&entry.id)? {
                 return Err(refused("this entry already exists"));
             }
         }
@@ -497,7 +499,9 @@ impl Commit {
         }
         let mut replaced = BTreeSet::new();
         for origin in &self.bulk.origins {
-            let held = known.origin(origin.entry)?.filter(|held| *held != origin.origin);
+            let is_new = origin.entry >= first;
+            let held = if is_new { None } else { known.origin(origin.entry)? };
+            let held = held.filter(|held| *held != origin.origin);
             if !replaced.insert(origin.entry) || held.is_some() {
                 return Err(refused("an entry replaces two"));
             }

@@ -4,25 +4,18 @@
 //!
 //! Invariant: nothing is ever written to the store below.
 
-use std::{
-    cell::{Ref, RefCell},
-    collections::BTreeMap,
-    ops::Range,
-    time::Duration,
-};
+use std::{cell::RefCell, time::Duration};
 
 use crate::{
-    model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber,
-        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
-    },
+    model::{Card, EntryNumber, Glance, State, StoreId},
     store::{
-        ByteStore, CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore,
-        Fault, Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
-        StoreError, Total, Transaction,
-        answer::answer_by_look,
-        overlay::{Overlay, laid::Laid},
+        CacheStore, Commit, Committed, Coverings, Derived, FactStore, Reading, SessionKey,
+        Sighting, Store, StoreError, Transaction,
+        answer::Layered,
+        overlay::{
+            Overlay,
+            laid::{KnownOf, Laid},
+        },
     },
 };
 
@@ -42,8 +35,6 @@ pub struct MemoryStore {
 #[derive(Clone, Debug, Default)]
 struct Held {
     overlay: Overlay,
-    sightings: BTreeMap<Vec<u8>, Sighting>,
-    glances: BTreeMap<SessionKey, Glance>,
     seq: u64,
 }
 
@@ -64,61 +55,30 @@ impl MemoryStore {
         Ok(Self { id: beneath.id()?, beneath: Some(beneath), held, ..Self::default() })
     }
 
-    fn look<T>(&self, ask: impl FnOnce(&Laid<'_>) -> T) -> T {
-        let beneath = self.beneath.as_deref().map(|store| store as &dyn Reading);
-        ask(&Laid { beneath, over: &self.held().overlay })
-    }
-
-    fn held(&self) -> Ref<'_, Held> {
-        self.held.borrow()
-    }
-
     fn next_key(&self) -> Result<SessionKey, StoreError> {
         let newest = self.look(|laid| laid.names())?.pop();
         Ok(SessionKey(newest.map_or(0, |(key, _)| key.0 + 1)))
     }
+}
 
-    #[expect(clippy::unnecessary_wraps, reason = "as another store, which may fail, is asked")]
-    fn own_id(&self) -> Result<StoreId, StoreError> {
-        Ok(self.id)
+impl Layered for MemoryStore {
+    fn own_id(&self) -> StoreId {
+        self.id
     }
 
-    fn check_all(
+    fn look<T>(
         &self,
-        only: Option<SessionKey>,
-        report: &mut dyn FnMut(Fault),
-    ) -> Result<(), StoreError> {
-        self.look(|laid| laid.check(only, report))
-    }
-
-    fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        let held = self.held().sightings.get(path).cloned();
-        match (&self.beneath, held) {
-            (Some(beneath), None) => beneath.sighting(path),
-            (_, held) => Ok(held),
-        }
+        ask: impl FnOnce(&Laid<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let beneath = self.beneath.as_deref().map(|store| store as &dyn Reading);
+        ask(&Laid { beneath, over: &self.held.borrow().overlay })
     }
 }
-
-impl MemoryStore {
-    fn glanced(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
-        let mut found = match &self.beneath {
-            Some(beneath) => beneath.glances(sessions)?.into_iter().collect(),
-            None => BTreeMap::new(),
-        };
-        let held = self.held();
-        let own = sessions.iter().filter_map(|key| Some((*key, held.glances.get(key)?.clone())));
-        found.extend(own);
-        Ok(found.into_iter().collect())
-    }
-}
-
-answer_by_look!(MemoryStore);
 
 impl Store for MemoryStore {
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
         let guard = self.is_open.try_borrow_mut().map_err(|_| StoreError::Busy)?;
-        let before = self.held().clone();
+        let before = self.held.borrow().clone();
         Ok(Box::new(Writing { store: self, before: Some(before), _guard: guard }))
     }
 
@@ -127,7 +87,7 @@ impl Store for MemoryStore {
     }
 
     fn reader(&self) -> Option<Box<dyn Store>> {
-        let beneath = self.beneath.as_ref().filter(|_| self.held().overlay.is_empty());
+        let beneath = self.beneath.as_ref().filter(|_| self.held.borrow().overlay.is_empty());
         beneath.and_then(|beneath| beneath.reader())
     }
 
@@ -157,7 +117,7 @@ impl Transaction for Writing<'_> {
                 None => (State::default(), Card::default()),
             };
             commit.check(self.store.id, &state, &KnownOf { laid, session })?;
-            Ok::<_, StoreError>((state, card))
+            Ok((state, card))
         })?;
         let key = session.map_or_else(|| self.store.next_key(), Ok)?;
         let mut held = self.store.held.borrow_mut();
@@ -179,17 +139,17 @@ impl Transaction for Writing<'_> {
 
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
-        self.store.held.borrow_mut().sightings.extend(seen);
+        self.store.held.borrow_mut().overlay.sightings.extend(seen);
         Ok(())
     }
 
     fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
-        self.store.held.borrow_mut().glances.extend(glances.iter().cloned());
+        self.store.held.borrow_mut().overlay.glances.extend(glances.iter().cloned());
         Ok(())
     }
 
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
-        self.store.held.borrow_mut().sightings.retain(|path, _| !is_meant(path));
+        self.store.held.borrow_mut().overlay.sightings.retain(|path, _| !is_meant(path));
         Ok(())
     }
 
@@ -226,29 +186,5 @@ impl Drop for Writing<'_> {
         if let Some(before) = self.before.take() {
             *self.store.held.borrow_mut() = before;
         }
-    }
-}
-
-/// A session while a commit is checked.
-struct KnownOf<'a> {
-    laid: &'a Laid<'a>,
-    session: Option<SessionKey>,
-}
-
-impl Known for KnownOf<'_> {
-    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
-        let Some(session) = self.session else { return Ok(None) };
-        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
-    }
-
-    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
-        let Some(session) = self.session else { return Ok(false) };
-        Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
-    }
-
-    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
-        let Some(session) = self.session else { return Ok(None) };
-        let found = self.laid.origins(session, entry.alone())?;
-        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

@@ -42,7 +42,7 @@ pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
     Access, Document, FORMAT_VERSION, Loss, Mark, Piece, RULES_VERSION, Reach, Salvage, Settled,
-    SqliteStore, WEIGHTS, Wanted, WantedFile, Weight, Witness, WordIndex, is_witnessed,
+    SqliteStore, Testimony, WEIGHTS, Wanted, WantedFile, Weight, Witness, WordIndex, is_witnessed,
 };
 pub(crate) use threads::cores;
 pub use traits::{

@@ -18,12 +18,12 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
-        OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
+        Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, Glance, NameTag,
+        Operation, OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
     store::{
-        Commit, Covering, Derived, FileCovering, NewLine, RunsCovering, SessionKey, StoreError,
-        TakenOut,
+        Commit, Covering, Derived, FileCovering, NewLine, RunsCovering, SessionKey, Sighting,
+        StoreError, TakenOut,
     },
 };
 
@@ -75,6 +75,8 @@ impl Index {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlay {
     sheets: BTreeMap<SessionKey, Arc<Sheet>>,
+    pub(super) sightings: BTreeMap<Vec<u8>, Sighting>,
+    pub(super) glances: BTreeMap<SessionKey, Glance>,
 }
 
 impl Overlay {

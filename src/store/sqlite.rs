@@ -10,8 +10,8 @@
 //! The files in `sqlite/`: `open.rs` finds, creates and refuses database files; `open_files.rs` knows which are open; `write.rs`
 //! is the transaction, `journal.rs` the encoding of its rows; `query.rs` runs queries for `rows.rs` (facts) and `derived.rs`
 //! (derived rows); `list.rs` lists sessions; `add.rs` adds rows; `repack.rs` compresses segments again; `check.rs` checks lines;
-//! `totals.rs` sums up the content; `witness.rs` records outside the database how far the store has come; `salvage.rs` copies
-//! what a damaged store still has. In `bytes/`: `lines.rs` stores lines, `entry_lines.rs` finds them by entry, `recent.rs`
+//! `totals.rs` sums up the content; `witness.rs` records outside the database how far the store has come, and `testimony.rs`
+//! compares; `salvage.rs` copies what a damaged store still has. In `bytes/`: `lines.rs` stores lines, `entry_lines.rs` finds them by entry, `recent.rs`
 //! remembers recent ones; `body.rs` encodes them, `difference.rs` as differences; `pack.rs` packs them into segments,
 //! `lengths.rs` reads their lengths; `redact.rs` replaces their bytes, and `cover.rs` knows which were replaced. In `index/`:
 //! `words.rs` is the word index, `seal.rs` authenticates it. This file combines them.
@@ -33,14 +33,13 @@ mod query;
 mod repack;
 mod rows;
 mod salvage;
+mod testimony;
 mod totals;
 mod witness;
 mod write;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, btree_map},
-    ops::Range,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -56,28 +55,22 @@ pub use crate::store::sqlite::index::words::{
 };
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 pub use salvage::{Loss, Salvage, Wanted, WantedFile};
+pub use testimony::Testimony;
 pub use witness::{Witness, is_witnessed};
 
 use crate::store::sqlite::bytes::lengths;
 use crate::store::sqlite::open_files::{FileId, HeldOpen, file_at};
 use crate::{
-    model::{
-        Card, Checkpoint, CheckpointNumber, DATABASE, Entry, EntryNumber, FileNumber,
-        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationId,
-        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
-    },
+    model::{DATABASE, OperationId, OperationNumber, SessionName, StoreId},
     store::{
-        ByteStore, CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, Listed,
-        OTHER_WITNESS, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total,
-        Transaction,
-        answer::answer_by_look,
-        error::sound,
-        overlay::{Overlay, laid::Laid},
+        ByteStore, DoorStore, FactStore, Fault, SessionKey, Sighting, Store, StoreError,
+        Transaction, answer::Layered, error::sound, overlay::laid::Laid,
     },
 };
+use journal::Journal;
 use query::Emptied;
 use rows::Tables;
-use witness::{Condition, WitnessFile};
+use witness::WitnessFile;
 
 /// How many pages the WAL may have before they are moved into the database, in a program that stays open.
 const WAL_PAGES: i32 = 4000;
@@ -114,29 +107,12 @@ pub struct SqliteStore {
     is_left_torn: bool,
 }
 
-/// The journal as known to this connection.
-#[derive(Default)]
-struct Journal {
-    /// Its operations, as an overlay on the tables.
-    overlay: Overlay,
-    /// The number of its rows, and their bytes.
-    rows: u64,
-    bytes: u64,
-    /// The number and the hash of the store's newest operation.
-    newest: Option<(u64, OperationId)>,
-    /// SQLite's data version, which changes when another connection writes. `None` if the journal was not read yet or is out of
-    /// date.
-    version: Option<i64>,
-    /// What is wrong with the first unreadable row, if there is one.
-    torn: Option<Fault>,
-}
-
 impl SqliteStore {
     /// Opens the store in a file. [`Access::Write`] creates it if it does not exist.
     pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
         let store = Self::over(open::open(path, access)?, path, access);
         if access != Access::Read
-            && let Some((witnessed, newest)) = store.forgotten()?
+            && let Some((witnessed, newest)) = store.testimony().forgotten()?
         {
             return Err(StoreError::Forgotten { path: path.to_owned(), witnessed, newest });
         }
@@ -187,71 +163,6 @@ impl SqliteStore {
         Ok(first.is_some_and(|first| first.hash_after(None, id, &name) == first.hash))
     }
 
-    /// Returns how far the store had come and how far it has, if it lost operations or has different ones in their place.
-    pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
-        // An unreadable witness proves nothing.
-        let Ok(Some(witness)) = self.witness() else { return Ok(None) };
-        let found = self.lacks(&witness)?;
-        if found.is_none() || self.access != Access::Read {
-            return Ok(found);
-        }
-        // This reader sees the store as of its opening, and other programs may have written since. A reader opened now has
-        // whatever the witness had seen before, unless a redaction removed that witness.
-        let found = Self::open(&self.path, Access::Read)?.lacks(&witness)?;
-        let is_still_there = || self.witness().is_ok_and(|now| now.as_ref() == Some(&witness));
-        Ok(found.filter(|_| is_still_there()))
-    }
-
-    /// Returns how far the witness has seen the store come and how far it has, if it lacks the witnessed operation.
-    fn lacks(&self, witness: &Witness) -> Result<Option<(u64, u64)>, StoreError> {
-        let _snapshot = self.begin_look()?;
-        // The journal knows the newest operation and is needed later anyway. If it is unreadable, ask the tables.
-        let newest = self.refresh().ok().and_then(|()| self.journal.borrow().newest);
-        if newest == Some((witness.seq, witness.hash)) {
-            return Ok(None);
-        }
-        let newest = self.tables.newest_seq()?;
-        let is_other = || {
-            Ok::<_, StoreError>(
-                self.tables.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash),
-            )
-        };
-        Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
-    }
-
-    /// Returns what is wrong with the witness file itself, if anything.
-    pub fn witness_problem(&self) -> Result<Option<&'static str>, StoreError> {
-        let path = witness::path_of(&self.path);
-        Ok(match witness::condition(&path).map_err(StoreError::at(&path))? {
-            Condition::Damaged => Some("part of it is damaged; the next changes rewrite it"),
-            // The first change of a store may have been interrupted before it wrote a witness.
-            Condition::Missing if self.newest()?.is_some_and(|(seq, _)| seq > 1) => Some(
-                "it is missing, so undertext cannot tell whether the store has lost changes; the next change rewrites it",
-            ),
-            Condition::Missing | Condition::Whole => None,
-        })
-    }
-
-    /// Replaces a damaged or missing witness.
-    pub fn renew_witness(&self) -> Result<(), StoreError> {
-        // This reads the journal, which has the newest operation.
-        if self.newest()?.is_some() {
-            let path = witness::path_of(&self.path);
-            self.witness.borrow_mut().forget().map_err(StoreError::at(&path))?;
-            self.bear_witness();
-        }
-        Ok(())
-    }
-
-    /// Returns true if the witness has seen only another store, which this one then replaced.
-    pub fn has_others_witness(&self) -> Result<bool, StoreError> {
-        // An unreadable witness proves nothing, and neither does a damaged id of this store.
-        let seen = witness::read_all(&witness::path_of(&self.path)).unwrap_or_default();
-        let own = self.own_id()?;
-        let is_others = !seen.is_empty() && seen.iter().all(|witness| witness.store != own);
-        Ok(is_others && self.has_its_id()?)
-    }
-
     /// Moves the WAL into the database, and syncs.
     pub(crate) fn close_log(&self) -> Result<(), StoreError> {
         query::empty_wal(self.db(), Emptied::Truncated)
@@ -267,93 +178,19 @@ impl SqliteStore {
         self.limits = (rows, bytes);
     }
 
+    /// Returns what its witness says about it.
+    pub fn testimony(&self) -> Testimony<'_> {
+        Testimony { store: self, path: witness::path_of(&self.path) }
+    }
+
     /// Returns the newest operation: its number in the store, and its hash.
     pub fn newest(&self) -> Result<Option<(u64, OperationId)>, StoreError> {
         let _snapshot = self.snapshot()?;
         Ok(self.journal.borrow().newest)
     }
 
-    /// Returns how far the store had come according to the witness, if there is one.
-    pub fn witness(&self) -> Result<Option<Witness>, StoreError> {
-        let path = witness::path_of(&self.path);
-        let read = witness::read(&path, self.own_id()?);
-        read.map_err(StoreError::at(&path))
-    }
-
     fn db(&self) -> &Connection {
         &self.tables.db
-    }
-
-    /// Queries the journal as an overlay on the tables, in one snapshot.
-    fn look<T>(
-        &self,
-        ask: impl FnOnce(&Laid<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let _snapshot = self.snapshot()?;
-        let journal = self.journal.borrow();
-        ask(&Laid { beneath: Some(&self.tables), over: &journal.overlay })
-    }
-
-    fn own_id(&self) -> Result<StoreId, StoreError> {
-        self.tables.id()
-    }
-
-    fn glanced(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
-        self.tables.glances(sessions)
-    }
-
-    fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        self.tables.sighting(path)
-    }
-
-    /// Checks the tables even if the journal cannot be read.
-    fn check_all(
-        &self,
-        only: Option<SessionKey>,
-        report: &mut dyn FnMut(Fault),
-    ) -> Result<(), StoreError> {
-        let compared = self.check_witness(report);
-        let _look = self.begin_look()?;
-        match self.refresh() {
-            Ok(()) => {
-                let journal = self.journal.borrow();
-                journal.torn.iter().cloned().for_each(&mut *report);
-                let laid = Laid { beneath: Some(&self.tables), over: &journal.overlay };
-                laid.check(only, report)?;
-            }
-            Err(error) => {
-                report(Fault::of_error(error, None)?);
-                self.tables.check(only, report)?;
-            }
-        }
-        // Damage found by the comparison is reported by the other checks too.
-        sound(compared).map(|_| ())
-    }
-
-    /// Compares the current state of the store, not this connection's snapshot, with its witness.
-    fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        let problem = match self.witness() {
-            Ok(None) if self.has_others_witness()? => OTHER_WITNESS.to_owned(),
-            Ok(None) => return self.check_witness_file(report),
-            Err(error) => error.to_string(),
-            Ok(Some(witness)) => match self.forgotten()? {
-                None => return self.check_witness_file(report),
-                Some((witnessed, newest)) if newest < witnessed => {
-                    format!("it has seen change {witnessed}, but the store has only {newest}")
-                }
-                Some(_) => format!("it has seen a different change {} in the store", witness.seq),
-            },
-        };
-        report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });
-        Ok(())
-    }
-
-    fn check_witness_file(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        let problem = self.witness_problem()?;
-        let fault =
-            |problem| Fault { kind: FaultKind::Witness, ..Fault::of(None, WITNESS, problem) };
-        problem.map(fault).into_iter().for_each(report);
-        Ok(())
     }
 
     /// Makes all reads until the result is dropped use one snapshot, including the journal.
@@ -381,67 +218,13 @@ impl SqliteStore {
         let version =
             self.db().prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if known != Some(version) {
-            self.tables.forget_standing();
+            self.tables.standing.clear();
             if known.is_some() {
                 // The other connection may have repacked lines.
                 self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)?.forget();
             }
-            let read = self.read_journal(version)?;
+            let read = Journal::read(&self.tables, version, self.is_left_torn)?;
             *self.journal.try_borrow_mut().map_err(|_| StoreError::Busy)? = read;
-        }
-        Ok(())
-    }
-
-    fn read_journal(&self, version: i64) -> Result<Journal, StoreError> {
-        let newest = self.tables.newest()?;
-        let mut journal = Journal { newest, version: Some(version), ..Journal::default() };
-        if let Err(error) = self.lay_out(&mut journal) {
-            if !self.is_left_torn {
-                return Err(error);
-            }
-            journal.torn = Some(Fault::of_error(error, None)?);
-        }
-        Ok(journal)
-    }
-
-    /// Overlays the rows of the journal on the tables, up to the first unreadable one.
-    fn lay_out(&self, journal: &mut Journal) -> Result<(), StoreError> {
-        let tables = &self.tables;
-        let Journal { overlay, rows, bytes, newest, .. } = journal;
-        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, _, _)> = BTreeMap::new();
-        let mut query = self.db().prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
-        let mut found = query.query([])?;
-        while let Some(row) = found.next()? {
-            let seq: u64 = row.get(0)?;
-            let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            let journal::Row { session, mut commit } =
-                journal::decode(seq, body, journal::Hashes::Skipped)?;
-            let operation = &commit.operation;
-            let (mut state, mut card) = (State::default(), Card::default());
-            let tail = match tails.entry(session) {
-                btree_map::Entry::Occupied(there) => there.into_mut(),
-                btree_map::Entry::Vacant(place) => {
-                    (state, card) = tables.standing(session)?;
-                    let hash = state.hash().unwrap_or_default();
-                    let name = tables.name(session)?;
-                    place.insert((name, hash, state.next_operation(), state.next_entry()))
-                }
-            };
-            let (name, hash, next, first) = tail;
-            let follows = newest.as_ref().map_or(1, |(seq, _)| seq + 1) == seq
-                && operation.n == *next
-                && operation.first == *first
-                && operation.hash == operation.hash_after(Some(*hash), self.own_id()?, name);
-            if !follows {
-                let item = format!("row {seq} of the journal");
-                return Err(StoreError::corrupt(item, "it does not follow the one before it"));
-            }
-            (*hash, *next) = (operation.hash, operation.n.next());
-            *first = operation.added().end;
-            *newest = Some((seq, operation.hash));
-            (*rows, *bytes) = (*rows + 1, *bytes + body.len() as u64);
-            commit.session = name.clone();
-            overlay.add(session, seq, commit, || Ok((state, card)))?;
         }
         Ok(())
     }
@@ -469,15 +252,59 @@ impl Drop for Look<'_> {
     }
 }
 
-answer_by_look!(SqliteStore);
+impl Layered for SqliteStore {
+    /// Queries the journal as an overlay on the tables, in one snapshot.
+    fn look<T>(
+        &self,
+        ask: impl FnOnce(&Laid<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _snapshot = self.snapshot()?;
+        let journal = self.journal.borrow();
+        ask(&Laid { beneath: Some(&self.tables), over: &journal.overlay })
+    }
+
+    fn own_id(&self) -> StoreId {
+        self.tables.id
+    }
+
+    fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        self.tables.sighting(path)
+    }
+
+    /// Checks the tables even if the journal cannot be read.
+    fn check_all(
+        &self,
+        only: Option<SessionKey>,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
+        let compared = self.testimony().check(report);
+        let _look = self.begin_look()?;
+        match self.refresh() {
+            Ok(()) => {
+                let journal = self.journal.borrow();
+                journal.torn.iter().cloned().for_each(&mut *report);
+                let laid = Laid { beneath: Some(&self.tables), over: &journal.overlay };
+                laid.check(only, report)?;
+            }
+            Err(error) => {
+                report(Fault::of_error(error, None)?);
+                self.tables.check(only, report)?;
+            }
+        }
+        // Damage found by the comparison is reported by the other checks too.
+        sound(compared).map(|_| ())
+    }
+}
 
 impl Store for SqliteStore {
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        Ok(Box::new(self.write()?))
+        Ok(Box::new(write::Writing::begin(self)?))
     }
 
     fn is_stale(&self) -> Result<bool, StoreError> {
-        Ok(self.tables.rules()? < RULES_VERSION)
+        let sql = "SELECT version FROM rules";
+        let found: Option<i64> = query::first(self.db(), sql, [], |row| row.get(0))?;
+        Ok(found.ok_or_else(|| StoreError::database("it has no rules"))? < RULES_VERSION)
     }
 
     fn reader(&self) -> Option<Box<dyn Store>> {
@@ -499,7 +326,11 @@ impl Store for SqliteStore {
     }
 
     fn purge(&self, patience: Duration) -> Result<(), StoreError> {
-        self.write_in_order(patience)
+        self.writable()?;
+        self.apart(patience, || self.settle_journal())?.ok_or(StoreError::Busy)?;
+        self.empty_log(patience)?;
+        self.vacuum()?;
+        self.empty_log(patience)
     }
 }
 

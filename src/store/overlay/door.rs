@@ -10,7 +10,10 @@ use crate::{
 
 impl DoorStore for Laid<'_> {
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        self.beneath(|store| store.sighting(path))
+        match self.over.sightings.get(path) {
+            None => self.beneath(|store| store.sighting(path)),
+            seen => Ok(seen.cloned()),
+        }
     }
 
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {

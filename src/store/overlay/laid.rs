@@ -16,7 +16,7 @@ use crate::{
         Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, Reading, SessionFilter,
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, Reading, SessionFilter,
         SessionKey, Sieve, Sizes, StoreError, Total, nearest,
     },
 };
@@ -51,34 +51,13 @@ impl Laid<'_> {
         self.beneath.map_or_else(|| Ok(T::default()), ask)
     }
 
-    /// Reports the entries of a sheet whose lines do not match their ids.
-    fn check_sheet(
-        &self,
-        session: SessionKey,
-        sheet: &Sheet,
-        report: &mut dyn FnMut(Fault),
-    ) -> Result<(), StoreError> {
-        for (entry, line) in &sheet.entries {
-            let link = match entry.link {
-                Some(n) => self.entries(session, n.alone())?.first().map(|entry| entry.id),
-                None => None,
-            };
-            let line = LineId::of(line);
-            let covered = sheet.state.covered(entry.n).filter(|(_, now)| *now == line);
-            if EntryId::of(link, covered.map_or(line, |(came, _)| came)) != entry.id {
-                let problem = "its line does not match its id";
-                report(Fault::of(Some(session), format!("entry {}", entry.n), problem));
-            }
-        }
-        Ok(())
-    }
-
-    /// Queries the layer below about a session, if it has anything of it.
+    /// Queries the layer below about a session, if it has anything of it. Refuses the key of a session that cannot exist.
     fn beneath_of<T: Default>(
         &self,
         session: SessionKey,
         ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.known(session)?;
         let is_all = |sheet: &Sheet| sheet.first == OperationNumber::FIRST;
         if self.sheet(session).is_some_and(is_all) { Ok(T::default()) } else { self.beneath(ask) }
     }
@@ -99,31 +78,15 @@ impl Laid<'_> {
         beneath: impl FnOnce(&dyn Reading, Range<EntryNumber>) -> Result<Vec<T>, StoreError>,
         late: impl FnOnce(&Sheet, &mut Vec<T>),
     ) -> Result<Vec<T>, StoreError> {
-        self.known(session)?;
         let sheet = self.sheet(session);
         let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.first_entry));
-        let mut found = if range.start < end {
-            self.beneath_of(session, |store| beneath(store, range.start..end))?
-        } else {
-            Vec::new()
-        };
+        let mut found = self.beneath_of(session, |store| {
+            if range.start < end { beneath(store, range.start..end) } else { Ok(Vec::new()) }
+        })?;
         if let Some(sheet) = sheet {
             late(sheet, &mut found);
         }
         Ok(found)
-    }
-
-    /// Returns true if a session is a sub-agent of an existing session.
-    fn is_sub_agent(&self, listed: &Listed) -> Result<bool, StoreError> {
-        for (_, ties) in self.ties(listed.key)? {
-            for tie in ties.into_iter().filter(|tie| tie.kind == TieKind::SubAgent) {
-                let parent = SessionName { format: listed.name.format.clone(), id: tie.other };
-                if self.session(&parent)?.is_some() {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
     }
 }
 
@@ -159,9 +122,8 @@ impl FactStore for Laid<'_> {
         session: SessionKey,
         range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
-        self.known(session)?;
         let Some(sheet) = self.sheet(session) else {
-            return self.beneath(|store| store.operations(session, range));
+            return self.beneath_of(session, |store| store.operations(session, range));
         };
         let end = range.end.min(sheet.first);
         let mut found = Vec::new();
@@ -192,7 +154,6 @@ impl FactStore for Laid<'_> {
     }
 
     fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
-        self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.find(session, prefix))?;
         if let Some(sheet) = self.sheet(session) {
             let (low, high) = prefix.bounds();
@@ -210,7 +171,6 @@ impl FactStore for Laid<'_> {
         generation: GenerationNumber,
         from: u64,
     ) -> Result<Vec<Run>, StoreError> {
-        self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.runs(session, generation, from))?;
         if let Some(sheet) = self.sheet(session) {
             let wanted =
@@ -225,7 +185,6 @@ impl FactStore for Laid<'_> {
         session: SessionKey,
         operations: Range<OperationNumber>,
     ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
-        self.known(session)?;
         let mut found =
             self.beneath_of(session, |store| store.growths(session, operations.clone()))?;
         if let Some(sheet) = self.sheet(session) {
@@ -240,7 +199,6 @@ impl FactStore for Laid<'_> {
         session: SessionKey,
         range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
-        self.known(session)?;
         let mut found =
             self.beneath_of(session, |store| store.checkpoints(session, range.clone()))?;
         if let Some(sheet) = self.sheet(session) {
@@ -255,7 +213,6 @@ impl FactStore for Laid<'_> {
         session: SessionKey,
         entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
-        self.known(session)?;
         let mut found =
             self.beneath_of(session, |store| store.origins(session, entries.clone()))?;
         if let Some(sheet) = self.sheet(session).filter(|_| entries.start < entries.end) {
@@ -347,13 +304,14 @@ impl ByteStore for Laid<'_> {
         sieve: &Sieve,
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
-        self.known(session)?;
         let sheet = self.sheet(session);
         let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.first_entry));
-        if range.start < end {
-            let held = range.start..end;
-            self.beneath_of(session, |store| store.sift(session, held, sieve, each))?;
-        }
+        self.beneath_of(session, |store| {
+            if range.start >= end {
+                return Ok(());
+            }
+            store.sift(session, range.start..end, sieve, each)
+        })?;
         for (entry, line) in sheet.iter().flat_map(|sheet| &sheet.entries) {
             if range.contains(&entry.n) && sieve.passes(line) {
                 each(entry.n, Ok(line.to_vec()));
@@ -414,12 +372,28 @@ impl ByteStore for Laid<'_> {
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
         match only {
-            Some(session) => self.beneath_of(session, |store| store.check(only, report))?,
-            None => self.beneath(|store| store.check(None, report))?,
+            Some(session) if self.sheet(session).is_some() => {
+                self.beneath_of(session, |store| store.check(only, report))?;
+            }
+            _ => self.beneath(|store| store.check(only, report))?,
         }
         let mut sheets =
             self.over.sheets.iter().filter(|(key, _)| only.is_none_or(|it| it == **key));
-        sheets.try_for_each(|(key, sheet)| self.check_sheet(*key, sheet, report))
+        sheets.try_for_each(|(key, sheet)| {
+            for (entry, line) in &sheet.entries {
+                let link = match entry.link {
+                    Some(n) => self.entries(*key, n.alone())?.first().map(|entry| entry.id),
+                    None => None,
+                };
+                let line = LineId::of(line);
+                let covered = sheet.state.covered(entry.n).filter(|(_, now)| *now == line);
+                if EntryId::of(link, covered.map_or(line, |(came, _)| came)) != entry.id {
+                    let problem = "its line does not match its id";
+                    report(Fault::of(Some(*key), format!("entry {}", entry.n), problem));
+                }
+            }
+            Ok(())
+        })
     }
 
     fn sizes(&self) -> Result<Sizes, StoreError> {
@@ -439,18 +413,16 @@ impl ByteStore for Laid<'_> {
 
 impl CacheStore for Laid<'_> {
     fn state(&self, session: SessionKey) -> Result<State, StoreError> {
-        self.known(session)?;
         match self.sheet(session) {
             Some(sheet) => Ok(sheet.state.clone()),
-            None => self.beneath(|store| store.state(session)),
+            None => self.beneath_of(session, |store| store.state(session)),
         }
     }
 
     fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
-        self.known(session)?;
         match self.sheet(session) {
             Some(sheet) => Ok(sheet.card.clone()),
-            None => self.beneath(|store| store.card(session)),
+            None => self.beneath_of(session, |store| store.card(session)),
         }
     }
 
@@ -462,7 +434,7 @@ impl CacheStore for Laid<'_> {
         found.retain(|listed| self.sheet(listed.key).is_none());
         for (key, sheet) in &self.over.sheets {
             let listed = Listed { key: *key, name: sheet.name.clone(), card: sheet.card.clone() };
-            if filter.matches(&listed) && (filter.sub_agents || !self.is_sub_agent(&listed)?) {
+            if filter.matches(&listed) && (filter.sub_agents || !is_sub_agent(self, &listed)?) {
                 found.push(listed);
             }
         }
@@ -509,7 +481,6 @@ impl CacheStore for Laid<'_> {
         low: NameTag,
         high: NameTag,
     ) -> Result<Vec<EntryNumber>, StoreError> {
-        self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.named(session, low, high))?;
         if let Some(sheet) = self.sheet(session).filter(|_| low <= high) {
             found.extend(sheet.index().names.range(low..=high).flat_map(|(_, entries)| entries));
@@ -541,7 +512,6 @@ impl CacheStore for Laid<'_> {
     }
 
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
-        self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.twins(session))?;
         if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.twins.is_empty()) {
             found.extend(&sheet.twins);
@@ -552,7 +522,6 @@ impl CacheStore for Laid<'_> {
     }
 
     fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError> {
-        self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.ties(session))?;
         if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.ties.is_empty()) {
             let mut ties: BTreeMap<GenerationNumber, Vec<Tie>> = found.into_iter().collect();
@@ -581,7 +550,11 @@ impl CacheStore for Laid<'_> {
     }
 
     fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
-        self.beneath(|store| store.glances(sessions))
+        let mut found: BTreeMap<SessionKey, Glance> =
+            self.beneath(|store| store.glances(sessions))?.into_iter().collect();
+        let own = |key: &SessionKey| Some((*key, self.over.glances.get(key)?.clone()));
+        found.extend(sessions.iter().filter_map(own));
+        Ok(found.into_iter().collect())
     }
 
     fn counts(
@@ -601,5 +574,42 @@ impl CacheStore for Laid<'_> {
                 found.extend(late.filter_map(|(entry, _)| known(entry.n)));
             },
         )
+    }
+}
+
+/// Returns true if a session is a sub-agent of an existing session.
+fn is_sub_agent(store: &Laid<'_>, listed: &Listed) -> Result<bool, StoreError> {
+    for (_, ties) in store.ties(listed.key)? {
+        for tie in ties.into_iter().filter(|tie| tie.kind == TieKind::SubAgent) {
+            let parent = SessionName { format: listed.name.format.clone(), id: tie.other };
+            if store.session(&parent)?.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A session while a commit is checked.
+pub(in crate::store) struct KnownOf<'a> {
+    pub(in crate::store) laid: &'a Laid<'a>,
+    pub(in crate::store) session: Option<SessionKey>,
+}
+
+impl Known for KnownOf<'_> {
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
+    }
+
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
+        let Some(session) = self.session else { return Ok(false) };
+        Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
+    }
+
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        let found = self.laid.origins(session, entry.alone())?;
+        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

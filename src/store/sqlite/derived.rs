@@ -2,7 +2,7 @@
 //!
 //! Invariant: no cached state of a session outlives a write by another connection.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{cell::RefCell, collections::BTreeMap, ops::Range, sync::Arc};
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -12,13 +12,12 @@ use crate::store::sqlite::{
     list,
     query::{bounds, collect, damaged, first, unknown},
     rows::Tables,
-    totals,
 };
 use crate::{
     model::{
         Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Glance, Kind,
         Landmark, LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State,
-        Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
+        Tagged, Tie, TieKind, Timestamp, take_varint,
     },
     store::{
         CacheStore, Came, DoorStore, FactStore, Listed, SessionFilter, SessionKey, Sighting,
@@ -29,154 +28,66 @@ use crate::{
 /// How many sessions' states are cached.
 const STANDING: usize = 16;
 
-impl Tables {
-    /// Drops the cached states, which another connection may have changed.
-    pub(super) fn forget_standing(&self) {
-        self.standing.borrow_mut().clear();
+/// The states and cards of sessions that are written to or overlaid.
+#[derive(Default)]
+pub(super) struct Standing(RefCell<BTreeMap<SessionKey, Arc<(State, Card)>>>);
+
+impl Standing {
+    fn get(&self, session: SessionKey) -> Option<Arc<(State, Card)>> {
+        self.0.borrow().get(&session).cloned()
     }
 
+    fn keep(&self, session: SessionKey, standing: Arc<(State, Card)>) {
+        let mut known = self.0.borrow_mut();
+        if known.len() >= STANDING {
+            known.clear();
+        }
+        known.insert(session, standing);
+    }
+
+    /// Forgets them all, because another connection may have changed them.
+    pub(super) fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+impl Tables {
     /// Returns the state and the card of a session that is written to or overlaid. A damaged state is rebuilt from the
     /// operations, because otherwise nothing could be added to the session. A card cannot be rebuilt from operations: a damaged
     /// one is replaced by an empty one until the session is rebuilt, and verify reports that it does not match the facts.
-    pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
-        if let Some(known) = self.standing.borrow().get(&session) {
-            return Ok(known.clone());
+    pub(super) fn standing(&self, session: SessionKey) -> Result<Arc<(State, Card)>, StoreError> {
+        if let Some(known) = self.standing.get(session) {
+            return Ok(known);
         }
         let state = match self.state(session) {
-            Err(StoreError::Corrupt { .. }) => self.fold(session)?,
+            Err(StoreError::Corrupt { .. }) => fold(self, session)?,
             other => other?,
         };
         let card = match self.card(session) {
             Err(StoreError::Corrupt { .. }) => Card::default(),
             other => other?,
         };
-        self.remember(session, &(state.clone(), card.clone()));
-        Ok((state, card))
-    }
-
-    /// Passes the state of a session to `look`.
-    pub(super) fn with_state<T>(
-        &self,
-        session: SessionKey,
-        look: impl FnOnce(&State) -> T,
-    ) -> Result<T, StoreError> {
-        if let Some((state, _)) = self.standing.borrow().get(&session) {
-            return Ok(look(state));
-        }
-        Ok(look(&self.standing(session)?.0))
-    }
-
-    fn remember(&self, session: SessionKey, standing: &(State, Card)) {
-        let mut known = self.standing.borrow_mut();
-        if known.len() >= STANDING {
-            known.clear();
-        }
-        known.insert(session, standing.clone());
+        let standing = Arc::new((state, card));
+        self.standing.keep(session, Arc::clone(&standing));
+        Ok(standing)
     }
 
     /// Writes and caches the state and the card of a session.
     pub(super) fn stand(
         &self,
         session: SessionKey,
-        standing: &(State, Card),
+        standing: (State, Card),
     ) -> Result<(), StoreError> {
-        let (state, card) = standing;
-        add::put_card(&self.db, session, card, state)?;
-        self.remember(session, standing);
+        add::put_card(&self.db, session, &standing.1, &standing.0)?;
+        self.standing.keep(session, Arc::new(standing));
         Ok(())
-    }
-
-    /// Rebuilds the state of a session from its operations.
-    fn fold(&self, session: SessionKey) -> Result<State, StoreError> {
-        let mut bulks: BTreeMap<OperationNumber, Bulk> = BTreeMap::new();
-        for (operation, run) in self.growths(session, OperationNumber::ALL)? {
-            bulks.entry(operation).or_default().runs.push(run);
-        }
-        for (operation, given) in self.checkpoints(session, CheckpointNumber::ALL)? {
-            bulks.entry(operation).or_default().checkpoints.push(given);
-        }
-        let mut state = State::default();
-        for operation in self.operations(session, OperationNumber::ALL)? {
-            state.apply(&operation, &bulks.remove(&operation.n).unwrap_or_default());
-        }
-        Ok(state)
-    }
-
-    /// Caches token counts of entries.
-    pub(super) fn keep_counts(
-        &self,
-        session: SessionKey,
-        rule: u64,
-        counts: &[(EntryNumber, Vec<u64>)],
-    ) -> Result<(), StoreError> {
-        let mut keep = self.db.prepare_cached(
-            "INSERT OR REPLACE INTO count (line, rule, tokens)
-             SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
-        )?;
-        for (n, tokens) in counts {
-            let mut packed = Vec::new();
-            for &tokens in tokens {
-                put_varint(&mut packed, tokens);
-            }
-            keep.execute(params![rule, packed, session.0, n])?;
-        }
-        Ok(())
-    }
-
-    /// Caches glances of sessions.
-    pub(super) fn keep_glances(&self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
-        let mut keep = self
-            .db
-            .prepare_cached("INSERT OR REPLACE INTO glance (session, glance) VALUES (?, ?)")?;
-        for (session, glance) in glances {
-            keep.execute(params![session.0, glance.to_bytes()])?;
-        }
-        Ok(())
-    }
-
-    /// Caches sightings of files.
-    pub(super) fn keep_sightings(&self, sightings: &[Sighting]) -> Result<(), StoreError> {
-        let mut keep = self.db.prepare_cached(
-            "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
-        )?;
-        for seen in sightings {
-            let inode = seen.inode.cast_signed();
-            keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
-        }
-        Ok(())
-    }
-
-    /// Forgets sightings of files.
-    pub(super) fn forget_sightings(
-        &self,
-        is_meant: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut all = self.db.prepare_cached("SELECT path FROM sighting")?;
-        let paths: Vec<Vec<u8>> = all.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        let mut forget = self.db.prepare_cached("DELETE FROM sighting WHERE path = ?")?;
-        for path in paths.iter().filter(|path| is_meant(path)) {
-            forget.execute([path])?;
-        }
-        Ok(())
-    }
-
-    /// Returns the version of the rules under which the derived rows were made.
-    pub(super) fn rules(&self) -> Result<i64, StoreError> {
-        let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;
-        found.ok_or_else(|| StoreError::database("it has no rules"))
-    }
-
-    pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {
-        self.db.prepare_cached("UPDATE rules SET version = ?")?.execute([version])?;
-        self.db.execute("DELETE FROM glance", [])?;
-        totals::sum_up(&self.db, &self.bytes.borrow())
     }
 }
 
 impl CacheStore for Tables {
     fn state(&self, session: SessionKey) -> Result<State, StoreError> {
-        if let Some((state, _)) = self.standing.borrow().get(&session) {
-            return Ok(state.clone());
+        if let Some(known) = self.standing.get(session) {
+            return Ok(known.0.clone());
         }
         let found = first(
             &self.db,
@@ -193,8 +104,8 @@ impl CacheStore for Tables {
     }
 
     fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
-        if let Some((_, card)) = self.standing.borrow().get(&session) {
-            return Ok(card.clone());
+        if let Some(known) = self.standing.get(session) {
+            return Ok(known.1.clone());
         }
         let found = first(
             &self.db,
@@ -340,6 +251,22 @@ impl CacheStore for Tables {
     }
 }
 
+/// Rebuilds the state of a session from its operations.
+fn fold(tables: &Tables, session: SessionKey) -> Result<State, StoreError> {
+    let mut bulks: BTreeMap<OperationNumber, Bulk> = BTreeMap::new();
+    for (operation, run) in tables.growths(session, OperationNumber::ALL)? {
+        bulks.entry(operation).or_default().runs.push(run);
+    }
+    for (operation, given) in tables.checkpoints(session, CheckpointNumber::ALL)? {
+        bulks.entry(operation).or_default().checkpoints.push(given);
+    }
+    let mut state = State::default();
+    for operation in tables.operations(session, OperationNumber::ALL)? {
+        state.apply(&operation, &bulks.remove(&operation.n).unwrap_or_default());
+    }
+    Ok(state)
+}
+
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let n: EntryNumber = row.get(0)?;
     let code: u8 = row.get(1)?;
@@ -384,13 +311,12 @@ impl DoorStore for Tables {
 
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         for (session, entry) in cover::buried(&self.db, line)? {
-            let came = self.with_state(session, |state| {
-                let newest = state.tombstones.newest(entry)?;
-                let is_it = newest.line == Some(line) && newest.covered.is_some();
-                is_it.then(|| Came::of(session, newest))
-            })?;
-            if came.is_some() {
-                return Ok(came);
+            let standing = self.standing(session)?;
+            if let Some(newest) = standing.0.tombstones.newest(entry)
+                && newest.line == Some(line)
+                && newest.covered.is_some()
+            {
+                return Ok(Some(Came::of(session, newest)));
             }
         }
         Ok(None)

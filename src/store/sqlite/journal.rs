@@ -11,17 +11,28 @@
 //!
 //! Invariant: reading never returns anything but the data written; otherwise it fails with an error that names the row.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::Arc,
+};
 
+use rusqlite::Connection;
+
+use crate::store::sqlite::{
+    add::Placed,
+    query::{bounds, first, hash, unknown},
+    rows::Tables,
+};
 use crate::{
     model::{
-        Card, EntryId, EntryNumber, GenerationNumber, Kind, LineId, NameTag, Parent, Record,
-        SessionName, Tie, TieKind, Timestamp,
+        Card, EntryId, EntryNumber, GenerationNumber, Kind, LineId, NameTag, OperationId, Parent,
+        Record, SessionName, State, Tie, TieKind, Timestamp,
     },
     store::{
-        Commit, NewLine, SessionKey, StoreError,
+        Commit, Fault, NewLine, SessionKey, StoreError,
         commit::Whole,
         encoding::{In, Out},
+        overlay::Overlay,
     },
 };
 
@@ -36,6 +47,136 @@ const BYTES: usize = 64 << 10;
 pub(super) struct Row {
     pub(super) session: SessionKey,
     pub(super) commit: Commit,
+}
+
+impl Row {
+    /// Returns the operation, ready to be added to the tables.
+    pub(super) fn placed(&self, seq: u64, lines: Vec<i64>, kept: Vec<i64>) -> Placed<'_> {
+        let Commit { operation, bulk, .. } = &self.commit;
+        Placed { session: self.session, seq, operation, bulk, lines, kept }
+    }
+}
+
+/// The journal as known to this connection.
+#[derive(Default)]
+pub(super) struct Journal {
+    /// Its operations, as an overlay on the tables.
+    pub(super) overlay: Overlay,
+    /// The number of its rows, and their bytes.
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// The number and the hash of the store's newest operation.
+    pub(super) newest: Option<(u64, OperationId)>,
+    /// SQLite's data version, which changes when another connection writes. `None` if the journal was not read yet or is out of
+    /// date.
+    pub(super) version: Option<i64>,
+    /// What is wrong with the first unreadable row, if there is one.
+    pub(super) torn: Option<Fault>,
+}
+
+impl Journal {
+    /// Reads the journal, after which the data version is `version`. If `is_left_torn`, an unreadable row ends it.
+    pub(super) fn read(
+        tables: &Tables,
+        version: i64,
+        is_left_torn: bool,
+    ) -> Result<Self, StoreError> {
+        let newest = newest(&tables.db)?;
+        let mut journal = Self { newest, version: Some(version), ..Self::default() };
+        if let Err(error) = journal.lay_out(tables) {
+            if !is_left_torn {
+                return Err(error);
+            }
+            journal.torn = Some(Fault::of_error(error, None)?);
+        }
+        Ok(journal)
+    }
+
+    /// Overlays the rows of the journal on the tables, up to the first unreadable one.
+    fn lay_out(&mut self, tables: &Tables) -> Result<(), StoreError> {
+        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, _, _)> = BTreeMap::new();
+        each_row(&tables.db, Hashes::Skipped, |seq, size, Row { session, mut commit }| {
+            let operation = &commit.operation;
+            let (mut state, mut card) = (State::default(), Card::default());
+            let tail = match tails.entry(session) {
+                btree_map::Entry::Occupied(there) => there.into_mut(),
+                btree_map::Entry::Vacant(place) => {
+                    (state, card) = Arc::unwrap_or_clone(tables.standing(session)?);
+                    let hash = state.hash().unwrap_or_default();
+                    let name = name_of(&tables.db, session)?;
+                    place.insert((name, hash, state.next_operation(), state.next_entry()))
+                }
+            };
+            let (name, hash, next, first) = tail;
+            let follows = self.newest.as_ref().map_or(1, |(seq, _)| seq + 1) == seq
+                && operation.n == *next
+                && operation.first == *first
+                && operation.hash == operation.hash_after(Some(*hash), tables.id, name);
+            if !follows {
+                let item = format!("row {seq} of the journal");
+                return Err(StoreError::corrupt(item, "it does not follow the one before it"));
+            }
+            (*hash, *next) = (operation.hash, operation.n.next());
+            *first = operation.added().end;
+            self.newest = Some((seq, operation.hash));
+            (self.rows, self.bytes) = (self.rows + 1, self.bytes + size as u64);
+            commit.session = name.clone();
+            self.overlay.add(session, seq, commit, || Ok((state, card)))
+        })
+    }
+}
+
+/// Reads the rows of the journal in order, each with its number and its size.
+pub(super) fn each_row(
+    db: &Connection,
+    hashes: Hashes,
+    mut each: impl FnMut(u64, usize, Row) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut query = db.prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
+    let mut found = query.query([])?;
+    while let Some(row) = found.next()? {
+        let seq = row.get(0)?;
+        let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        each(seq, body.len(), decode(seq, body, hashes)?)?;
+    }
+    Ok(())
+}
+
+/// Returns the newest operation: its number in the store, and its hash.
+pub(super) fn newest(db: &Connection) -> Result<Option<(u64, OperationId)>, StoreError> {
+    first(db, "SELECT seq, hash FROM operation ORDER BY seq DESC LIMIT 1", [], |row| {
+        Ok((row.get(0)?, OperationId::new(hash(row, 1)?)))
+    })
+}
+
+/// Returns the number of the newest operation, in the journal or in the tables.
+pub(super) fn newest_seq(db: &Connection) -> Result<u64, StoreError> {
+    let sql = "SELECT max((SELECT ifnull(max(seq), 0) FROM journal),
+                          (SELECT ifnull(max(seq), 0) FROM operation))";
+    Ok(first(db, sql, [], |row| row.get(0))?.unwrap_or(0))
+}
+
+/// Returns the hash of an operation in the tables or the journal, by its number in the store.
+pub(super) fn hash_at(db: &Connection, seq: u64) -> Result<Option<OperationId>, StoreError> {
+    let at = bounds(&(seq..seq)).0;
+    let sql = "SELECT hash FROM operation WHERE seq = ?";
+    let settled = first(db, sql, [at], |row| Ok(OperationId::new(hash(row, 0)?)))?;
+    if settled.is_some() {
+        return Ok(settled);
+    }
+    let sql = "SELECT body FROM journal WHERE seq = ?";
+    let body: Option<Vec<u8>> = first(db, sql, [at], |row| row.get(0))?;
+    // A damaged row is reported when the journal is read.
+    let row = body.and_then(|body| decode(seq, &body, Hashes::Skipped).ok());
+    Ok(row.map(|row| row.commit.operation.hash))
+}
+
+/// Returns the name of a session.
+fn name_of(db: &Connection, session: SessionKey) -> Result<SessionName, StoreError> {
+    let found = first(db, "SELECT format, id FROM session WHERE key = ?", [session.0], |row| {
+        Ok(SessionName { format: row.get(0)?, id: row.get(1)? })
+    })?;
+    found.ok_or_else(|| unknown(session))
 }
 
 /// Encodes a small operation as a row. Returns nothing for a larger one.

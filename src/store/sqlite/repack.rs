@@ -42,45 +42,29 @@ impl SqliteStore {
         each(last.unsigned_abs(), last.unsigned_abs());
         // The cached segments no longer match rows.
         self.tables.forget();
-        self.give_back(repacking.is_smaller)?;
+        let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
+        let is_loose = number("PRAGMA freelist_count")? * EMPTY > number("PRAGMA page_count")?;
+        if repacking.is_smaller || is_loose {
+            self.vacuum()?;
+        }
+        match self.empty_log(Duration::ZERO) {
+            // A reader may block this for long; the next writer can do it.
+            Err(StoreError::Busy) => {}
+            emptied => emptied?,
+        }
         Ok(repacking.damaged)
     }
 
-    /// Vacuums the database if that frees space.
-    fn give_back(&self, is_due: bool) -> Result<(), StoreError> {
-        let db = self.db();
-        let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
-        let is_loose = number("PRAGMA freelist_count")? * EMPTY > number("PRAGMA page_count")?;
-        if is_due || is_loose {
-            self.vacuum()?;
-        }
-        // A reader may block this for long; the next writer can do it.
-        match self.empty_log(Duration::ZERO) {
-            Err(StoreError::Busy) => Ok(()),
-            emptied => emptied,
-        }
-    }
-
-    /// Vacuums the database, so that no page has leftovers and the WAL is empty.
-    ///
-    /// Waits up to `patience` for readers of an older state: until then the WAL cannot be emptied, and nothing is written to it.
-    pub(super) fn write_in_order(&self, patience: Duration) -> Result<(), StoreError> {
-        self.writable()?;
-        self.apart(patience, || self.settle_journal())?.ok_or(StoreError::Busy)?;
-        self.empty_log(patience)?;
-        self.vacuum()?;
-        self.empty_log(patience)
-    }
-
-    /// Moves the WAL into the database and truncates it.
-    fn empty_log(&self, patience: Duration) -> Result<(), StoreError> {
+    /// Moves the WAL into the database and truncates it. Waits up to `patience` for readers of an older state.
+    pub(super) fn empty_log(&self, patience: Duration) -> Result<(), StoreError> {
         self.db().busy_timeout(patience)?;
         let closed = self.sure(self.close_log());
         self.db().busy_timeout(PATIENCE)?;
         closed
     }
 
-    fn vacuum(&self) -> Result<(), StoreError> {
+    /// Rewrites the database, so that no page has leftovers.
+    pub(super) fn vacuum(&self) -> Result<(), StoreError> {
         let db = self.db();
         // SQLite's copy has the size of the database, which may exceed the memory.
         db.execute_batch("PRAGMA temp_store = FILE")?;

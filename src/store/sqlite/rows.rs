@@ -13,15 +13,17 @@ use rusqlite::{Connection, Row, params};
 use crate::store::sqlite::{
     add::OWN,
     bytes::{cover, lengths, lines::Bytes, long_values},
-    check, journal, list,
-    query::{bounds, collect, damaged, first, hash, tagged, unknown},
+    check,
+    derived::Standing,
+    journal, list,
+    query::{bounds, collect, damaged, first, hash, tagged},
     totals,
 };
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, EntryNumber, Gaps,
+        Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, EntryNumber, Gaps,
         GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
-        Running, SessionName, State, StoreId, Text, Words,
+        Running, SessionName, StoreId, Text, Words,
     },
     store::{
         ByteStore, Cursor, FactStore, Fault, SessionFilter, SessionKey, Sieve, Sizes, StoreError,
@@ -45,7 +47,7 @@ pub(super) struct Tables {
     /// Session keys by name: a session is never deleted, and never changes its key.
     keys: RefCell<BTreeMap<SessionName, SessionKey>>,
     /// The states of sessions that are written to, valid until another connection writes.
-    pub(super) standing: RefCell<BTreeMap<SessionKey, (State, Card)>>,
+    pub(super) standing: Standing,
 }
 
 impl Tables {
@@ -57,7 +59,7 @@ impl Tables {
             id,
             path: path.to_owned(),
             keys: RefCell::default(),
-            standing: RefCell::default(),
+            standing: Standing::default(),
         }
     }
 
@@ -67,66 +69,7 @@ impl Tables {
             bytes.forget();
         }
         self.keys.borrow_mut().clear();
-        self.forget_standing();
-    }
-
-    /// Returns the newest operation: its number in the store, and its hash.
-    pub(super) fn newest(&self) -> Result<Option<(u64, OperationId)>, StoreError> {
-        first(&self.db, "SELECT seq, hash FROM operation ORDER BY seq DESC LIMIT 1", [], |row| {
-            Ok((row.get(0)?, OperationId::new(hash(row, 1)?)))
-        })
-    }
-
-    /// Returns the number of the newest operation, in the journal or in the tables.
-    pub(super) fn newest_seq(&self) -> Result<u64, StoreError> {
-        let sql = "SELECT max((SELECT ifnull(max(seq), 0) FROM journal),
-                              (SELECT ifnull(max(seq), 0) FROM operation))";
-        Ok(first(&self.db, sql, [], |row| row.get(0))?.unwrap_or(0))
-    }
-
-    /// Returns the hash of an operation in the tables or the journal, by its number in the store.
-    pub(super) fn hash_at(&self, seq: u64) -> Result<Option<OperationId>, StoreError> {
-        let at = bounds(&(seq..seq)).0;
-        let sql = "SELECT hash FROM operation WHERE seq = ?";
-        let settled = first(&self.db, sql, [at], |row| Ok(OperationId::new(hash(row, 0)?)))?;
-        if settled.is_some() {
-            return Ok(settled);
-        }
-        let sql = "SELECT body FROM journal WHERE seq = ?";
-        let body: Option<Vec<u8>> = first(&self.db, sql, [at], |row| row.get(0))?;
-        // A damaged row is reported when the journal is read.
-        let row = body.and_then(|body| journal::decode(seq, &body, journal::Hashes::Skipped).ok());
-        Ok(row.map(|row| row.commit.operation.hash))
-    }
-
-    /// Returns the name of a session.
-    pub(super) fn name(&self, session: SessionKey) -> Result<SessionName, StoreError> {
-        let found =
-            first(&self.db, "SELECT format, id FROM session WHERE key = ?", [session.0], |row| {
-                Ok(SessionName { format: row.get(0)?, id: row.get(1)? })
-            })?;
-        found.ok_or_else(|| unknown(session))
-    }
-
-    /// Returns the user texts of operations.
-    fn words(
-        &self,
-        session: SessionKey,
-        from: i64,
-        to: i64,
-    ) -> Result<BTreeMap<OperationNumber, Vec<Words>>, StoreError> {
-        let all = collect(
-            &self.db,
-            "SELECT operation, salt, text FROM words
-             WHERE session = ? AND operation >= ? AND operation < ?",
-            params![session.0, from, to],
-            |row| Ok((row.get(0)?, Words { salt: row.get(1)?, text: row.get(2)? })),
-        )?;
-        let mut words: BTreeMap<OperationNumber, Vec<Words>> = BTreeMap::new();
-        for (operation, given) in all {
-            words.entry(operation).or_default().push(given);
-        }
-        Ok(words)
+        self.standing.clear();
     }
 }
 
@@ -171,7 +114,7 @@ impl FactStore for Tables {
         range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
         let (from, to) = bounds(&range);
-        let words = self.words(session, from, to)?;
+        let words = words(&self.db, session, from, to)?;
         let rows = collect(
             &self.db,
             "SELECT n, record, hash FROM operation
@@ -301,7 +244,7 @@ impl FactStore for Tables {
         for (operation, given) in &mut found {
             if let Some(note @ Text::Absent(_)) = &mut given.note {
                 let (from, to) = bounds(&operation.alone());
-                let words = self.words(session, from, to)?.remove(operation);
+                let words = words(&self.db, session, from, to)?.remove(operation);
                 note.fill(&words.unwrap_or_default());
             }
         }
@@ -332,7 +275,7 @@ impl FactStore for Tables {
 
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
         let seen = match cursor.and_then(Cursor::newest) {
-            Some((seq, hash)) if self.hash_at(seq)? == Some(hash) => seq,
+            Some((seq, hash)) if journal::hash_at(&self.db, seq)? == Some(hash) => seq,
             _ => 0,
         };
         // Sorted here: an ORDER BY would make the planner walk all operations.
@@ -348,7 +291,7 @@ impl FactStore for Tables {
         };
         found.sort_unstable();
         found.dedup();
-        let newest = self.newest()?.map(|(seq, hash)| Cursor::at(seq, hash));
+        let newest = journal::newest(&self.db)?.map(|(seq, hash)| Cursor::at(seq, hash));
         let cursor = newest.unwrap_or_default();
         Ok((found.into_iter().map(SessionKey).collect(), cursor))
     }
@@ -415,8 +358,8 @@ impl ByteStore for Tables {
         let bytes = self.bytes.borrow().line(&self.db, line)?;
         let found = Digest::of_bytes(&bytes);
         let is_covered = || -> Result<bool, StoreError> {
-            let (state, _) = self.standing(session)?;
-            Ok(state.covered_file(operation, at).is_some_and(|file| file.digest == found))
+            let standing = self.standing(session)?;
+            Ok(standing.0.covered_file(operation, at).is_some_and(|file| file.digest == found))
         };
         if found == wanted || is_covered()? {
             Ok(bytes)
@@ -482,4 +425,25 @@ fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
         running: Running::new(hash(row, at + 6)?),
         tail: long_values::read(row, at + 7)?.into_owned(),
     })
+}
+
+/// Returns the user texts of operations.
+fn words(
+    db: &Connection,
+    session: SessionKey,
+    from: i64,
+    to: i64,
+) -> Result<BTreeMap<OperationNumber, Vec<Words>>, StoreError> {
+    let all = collect(
+        db,
+        "SELECT operation, salt, text FROM words
+         WHERE session = ? AND operation >= ? AND operation < ?",
+        params![session.0, from, to],
+        |row| Ok((row.get(0)?, Words { salt: row.get(1)?, text: row.get(2)? })),
+    )?;
+    let mut words: BTreeMap<OperationNumber, Vec<Words>> = BTreeMap::new();
+    for (operation, given) in all {
+        words.entry(operation).or_default().push(given);
+    }
+    Ok(words)
 }

@@ -36,7 +36,7 @@ use crate::store::sqlite::{
     query::{self, Emptied, collect, hash},
     rows::Tables,
     witness,
-    write::{place, placed},
+    write::place,
 };
 use crate::{
     disk,
@@ -219,8 +219,9 @@ impl Salvage {
     pub fn forgotten(&self) -> Result<u64, StoreError> {
         let witness = witness::read(&witness::path_of(&self.damaged), self.fresh.id()?);
         let Some(witness) = witness.ok().flatten() else { return Ok(0) };
-        let newest = self.fresh.newest()?.map_or(0, |(seq, _)| seq);
-        let is_other = self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
+        let newest = journal::newest(self.db())?.map_or(0, |(seq, _)| seq);
+        let is_other =
+            journal::hash_at(self.db(), witness.seq)?.is_some_and(|hash| hash != witness.hash);
         Ok(witness.seq.saturating_sub(newest).max(u64::from(is_other)))
     }
 
@@ -401,7 +402,7 @@ impl Salvage {
         self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;
         let (lines, kept) = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
-        let placed = placed(row.session, seq, &row.commit, lines, kept);
+        let placed = row.placed(seq, lines, kept);
         match crate::store::sqlite::add::add_facts(self.db(), &[placed]) {
             Err(StoreError::Refused(_)) => {
                 self.db().execute_batch("ROLLBACK TO settled")?;

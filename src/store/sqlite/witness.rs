@@ -161,6 +161,11 @@ impl WitnessFile {
         Ok(())
     }
 
+    /// Writes how far a store has come, if possible: a witness that is behind is normal.
+    pub(super) fn bear(&mut self, store: StoreId, (seq, hash): (u64, OperationId)) {
+        let _ = self.write(&Witness { store, seq, hash });
+    }
+
     /// Deletes the record of how far the store has come.
     pub(super) fn forget(&mut self) -> io::Result<()> {
         let file = match self.file.take() {

@@ -13,28 +13,31 @@
 
 use std::{
     cell::RefMut,
-    collections::{BTreeMap, BTreeSet, btree_map},
-    sync::atomic::Ordering,
+    collections::{BTreeMap, btree_map},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use rusqlite::{Connection, params};
 
 use crate::store::sqlite::{
-    Journal, RULES_VERSION, SqliteStore, WAL_PAGES, WAL_PAGES_BRIEF, Witness,
+    RULES_VERSION, SqliteStore, WAL_PAGES, WAL_PAGES_BRIEF,
     add::{self, Placed},
     bytes::{cover, lines::Bytes, redact},
-    journal,
+    journal::{self, Hashes, Journal, Row},
     open::{Access, PATIENCE},
     query::{self, Emptied, first},
     totals,
 };
 use crate::{
-    model::{Card, Entry, EntryId, EntryNumber, Glance, IdPrefix, Record, State, Tie, TieKind},
+    model::{
+        Card, Entry, EntryNumber, Glance, Record, State, Tagged as _, Tie, TieKind, put_varint,
+    },
     store::{
-        CacheStore, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine, SessionKey,
+        CacheStore, Commit, Committed, Coverings, Derived, FactStore, NewLine, SessionKey,
         Sighting, StoreError, Transaction,
-        overlay::{Overlay, laid::Laid},
+        answer::Layered as _,
+        overlay::{Overlay, laid::KnownOf},
     },
 };
 
@@ -65,25 +68,6 @@ enum Stage {
 }
 
 impl SqliteStore {
-    /// Begins to write.
-    pub(super) fn write(&self) -> Result<Writing<'_>, StoreError> {
-        self.writable()?;
-        if !self.db().is_autocommit() {
-            return Err(StoreError::Busy);
-        }
-        self.db().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let writing = Writing {
-            store: self,
-            is_direct: false,
-            is_changed: false,
-            added: (0, 0),
-            stage: Stage::Open,
-        };
-        self.refresh()?;
-        self.tables.is_writing.set(true);
-        Ok(writing)
-    }
-
     fn bytes(&self) -> Result<RefMut<'_, Bytes>, StoreError> {
         self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)
     }
@@ -94,36 +78,42 @@ impl SqliteStore {
 
     /// Moves the operations of the journal into the tables, within the open transaction.
     fn settle(&self) -> Result<(), StoreError> {
-        let db = self.db();
         let mut rows = Vec::new();
-        let mut query = db.prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
-        let mut found = query.query([])?;
-        while let Some(row) = found.next()? {
-            let seq: u64 = row.get(0)?;
-            let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            rows.push((seq, journal::decode(seq, body, journal::Hashes::Computed)?));
-        }
-        drop(found);
-        let Some((last, _)) = rows.last() else { return Ok(()) };
-        let last = *last;
-        let mut standing: BTreeMap<SessionKey, (State, Card)> = BTreeMap::new();
-        let mut grown: BTreeMap<SessionKey, (u64, u64)> = BTreeMap::new();
-        for (_, row) in &rows {
-            let (entries, bytes) = grown.entry(row.session).or_default();
-            let (more, of_them) = size_of(&row.commit);
-            (*entries, *bytes) = (*entries + more, *bytes + of_them);
-        }
+        journal::each_row(self.db(), Hashes::Computed, |seq, _, row| {
+            rows.push((seq, row));
+            Ok(())
+        })?;
+        let Some(last) = rows.last().map(|(seq, _)| *seq) else { return Ok(()) };
+        self.add_to_tables(rows, None)?;
+        self.db().prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
+        let mut journal = self.journal_mut()?;
+        (journal.overlay, journal.rows, journal.bytes) = (Overlay::default(), 0, 0);
+        Ok(())
+    }
+
+    /// Adds operations to the tables, within the open transaction. `new` is a session that has none yet.
+    fn add_to_tables(
+        &self,
+        mut rows: Vec<(u64, Row)>,
+        new: Option<SessionKey>,
+    ) -> Result<(), StoreError> {
+        let db = self.db();
         let mut lines = Vec::with_capacity(rows.len());
-        {
-            let mut bytes = self.bytes()?;
-            for (_, row) in &mut rows {
-                lines.push(place(db, &mut bytes, &mut row.commit)?);
-            }
-        }
-        for (_, journal::Row { session, commit }) in &mut rows {
+        let mut grown: BTreeMap<SessionKey, (u64, u64)> = BTreeMap::new();
+        let mut standing: BTreeMap<SessionKey, (State, Card)> = BTreeMap::new();
+        for (_, Row { session, commit }) in &mut rows {
+            let (entries, bytes) = grown.entry(*session).or_default();
+            *entries += commit.lines.len() as u64;
+            *bytes += commit.lines.iter().map(|line| line.bytes().len() as u64).sum::<u64>();
+            lines.push(place(db, &mut *self.bytes()?, commit)?);
             let (state, card) = match standing.entry(*session) {
                 btree_map::Entry::Occupied(there) => there.into_mut(),
-                btree_map::Entry::Vacant(place) => place.insert(self.tables.standing(*session)?),
+                btree_map::Entry::Vacant(place) if new == Some(*session) => {
+                    place.insert(Default::default())
+                }
+                btree_map::Entry::Vacant(place) => {
+                    place.insert(Arc::unwrap_or_clone(self.tables.standing(*session)?))
+                }
             };
             state.apply(&commit.operation, &commit.bulk);
             if let Some(shown) = commit.card.take() {
@@ -133,52 +123,27 @@ impl SqliteStore {
         let placed: Vec<Placed<'_>> = rows
             .iter()
             .zip(lines)
-            .map(|((seq, row), (lines, kept))| placed(row.session, *seq, &row.commit, lines, kept))
+            .map(|((seq, row), (lines, kept))| row.placed(*seq, lines, kept))
             .collect();
         add::add_facts(db, &placed)?;
         let records: Vec<(SessionKey, &[Record])> =
             rows.iter().map(|(_, row)| (row.session, row.commit.records.as_slice())).collect();
         add::add_records(db, &records)?;
-        for (_, journal::Row { session, commit }) in &rows {
-            add_rest(db, *session, commit)?;
+        for (_, Row { session, commit }) in &rows {
+            add::add_twins_and_ties(db, *session, &commit.twins, &commit.ties)?;
+            let facts = &commit.operation.facts;
+            for file in &facts.files {
+                add::add_places(db, *session, file.n, std::iter::once(&file.place))?;
+            }
+            cover::add(db, *session, &facts.tombstones)?;
         }
-        for (session, standing) in &standing {
-            self.tables.stand(*session, standing)?;
+        for (session, standing) in standing {
+            self.tables.stand(session, standing)?;
         }
         for (session, (entries, bytes)) in grown {
-            totals::add(db, session, 0, entries, bytes)?;
+            totals::add(db, session, u64::from(new == Some(session)), entries, bytes)?;
         }
-        db.prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
-        let mut journal = self.journal_mut()?;
-        (journal.overlay, journal.rows, journal.bytes) = (Overlay::default(), 0, 0);
         Ok(())
-    }
-
-    /// Adds an operation to the tables, within the open transaction.
-    fn add_direct(
-        &self,
-        session: Option<SessionKey>,
-        seq: u64,
-        mut state: State,
-        mut commit: Commit,
-    ) -> Result<SessionKey, StoreError> {
-        let db = self.db();
-        let (key, mut card) = match session {
-            Some(key) => (key, self.tables.standing(key)?.1),
-            None => (add::add_session(db, &commit.session)?, Card::default()),
-        };
-        let (entries, bytes) = size_of(&commit);
-        totals::add(db, key, u64::from(session.is_none()), entries, bytes)?;
-        let (lines, kept) = place(db, &mut *self.bytes()?, &mut commit)?;
-        add::add_facts(db, &[placed(key, seq, &commit, lines, kept)])?;
-        add::add_records(db, &[(key, &commit.records)])?;
-        add_rest(db, key, &commit)?;
-        state.apply(&commit.operation, &commit.bulk);
-        if let Some(shown) = commit.card {
-            card = shown;
-        }
-        self.tables.stand(key, &(state, card))?;
-        Ok(key)
     }
 
     /// Commits.
@@ -296,21 +261,6 @@ impl SqliteStore {
             moved => moved,
         }
     }
-
-    /// Writes the witness: how far the database has come.
-    pub(super) fn bear_witness(&self) {
-        if let Some((seq, hash)) = self.journal.borrow().newest {
-            let witness = Witness { store: self.tables.id().unwrap_or_default(), seq, hash };
-            // A witness that is behind is normal.
-            let _ = self.witness.borrow_mut().write(&witness);
-        }
-    }
-}
-
-/// Returns how many entries a commit adds, and the total length of their lines.
-fn size_of(commit: &Commit) -> (u64, u64) {
-    let bytes = commit.lines.iter().map(|line| line.bytes().len() as u64).sum();
-    (commit.lines.len() as u64, bytes)
 }
 
 /// Stores the lines and files of a commit, and returns their line numbers.
@@ -357,74 +307,21 @@ fn repeated(db: &Connection, commit: &Commit) -> Result<Option<i64>, StoreError>
     Ok(None)
 }
 
-pub(super) fn placed(
-    session: SessionKey,
-    seq: u64,
-    commit: &Commit,
-    lines: Vec<i64>,
-    kept: Vec<i64>,
-) -> Placed<'_> {
-    Placed { session, seq, operation: &commit.operation, bulk: &commit.bulk, lines, kept }
-}
-
-/// Adds the remaining derived rows of an operation.
-fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(), StoreError> {
-    add::add_twins_and_ties(db, session, &commit.twins, &commit.ties)?;
-    let facts = &commit.operation.facts;
-    for file in &facts.files {
-        add::add_places(db, session, file.n, std::iter::once(&file.place))?;
-    }
-    cover::add(db, session, &facts.tombstones)
-}
-
-/// A session while a commit is checked.
-struct KnownHere<'a> {
-    laid: &'a Laid<'a>,
-    session: Option<SessionKey>,
-    /// The first new entry.
-    first: EntryNumber,
-    /// The ids of new entries that already exist.
-    present: BTreeSet<EntryId>,
-}
-
-impl<'a> KnownHere<'a> {
-    fn of(
-        laid: &'a Laid<'a>,
-        session: Option<SessionKey>,
-        commit: &Commit,
-    ) -> Result<Self, StoreError> {
-        let (first, mut present) = (commit.operation.first, BTreeSet::new());
-        for entry in session.iter().flat_map(|_| &commit.bulk.entries) {
-            // An entry that is linked to the newest one must be new.
-            let is_new = entry.link.is_some_and(|link| link.next() >= first);
-            if let Some(key) = session.filter(|_| !is_new)
-                && !laid.find(key, &IdPrefix::whole(&entry.id))?.is_empty()
-            {
-                present.insert(entry.id);
-            }
+impl<'a> Writing<'a> {
+    /// Begins to write.
+    pub(super) fn begin(store: &'a SqliteStore) -> Result<Self, StoreError> {
+        store.writable()?;
+        if !store.db().is_autocommit() {
+            return Err(StoreError::Busy);
         }
-        Ok(Self { laid, session, first, present })
-    }
-}
-
-impl Known for KnownHere<'_> {
-    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
-        let Some(session) = self.session else { return Ok(None) };
-        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
+        store.db().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let (is_direct, is_changed) = (false, false);
+        let writing = Self { store, is_direct, is_changed, added: (0, 0), stage: Stage::Open };
+        store.refresh()?;
+        store.tables.is_writing.set(true);
+        Ok(writing)
     }
 
-    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
-        Ok(self.present.contains(id))
-    }
-
-    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
-        let Some(key) = self.session.filter(|_| entry < self.first) else { return Ok(None) };
-        let found = self.laid.origins(key, entry.alone())?;
-        Ok(found.first().map(|(_, origin)| origin.origin))
-    }
-}
-
-impl Writing<'_> {
     /// Refuses to continue after a failed part. SQLite rolls back on its own when the disk is full.
     fn alive(&self) -> Result<(), StoreError> {
         if self.stage != Stage::Open || self.store.db().is_autocommit() {
@@ -438,6 +335,7 @@ impl Writing<'_> {
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.alive()?;
         self.is_changed = true;
         let done = part(self);
         if done.is_err() {
@@ -471,8 +369,7 @@ impl Transaction for Writing<'_> {
         let session = store.session(&commit.session)?;
         let state = store.look(|laid| {
             let state = session.map_or_else(|| Ok(State::default()), |key| laid.state(key))?;
-            let known = KnownHere::of(laid, session, &commit)?;
-            commit.check(store.tables.id()?, &state, &known)?;
+            commit.check(store.tables.id, &state, &KnownOf { laid, session })?;
             Ok(state)
         })?;
         let newest = store.journal.borrow().newest;
@@ -487,14 +384,18 @@ impl Transaction for Writing<'_> {
                 let mut journal = store.journal_mut()?;
                 journal
                     .overlay
-                    .add(key, seq, commit, || Ok((state, store.tables.standing(key)?.1)))?;
+                    .add(key, seq, commit, || Ok((state, store.tables.standing(key)?.1.clone())))?;
                 let bytes = row.len() as u64;
                 (journal.rows, journal.bytes) = (journal.rows + 1, journal.bytes + bytes);
                 writing.added = (writing.added.0 + 1, writing.added.1 + bytes);
                 key
             } else {
                 writing.go_direct()?;
-                store.add_direct(session, seq, state, commit)?
+                let key =
+                    session.map_or_else(|| add::add_session(store.db(), &commit.session), Ok)?;
+                let new = session.is_none().then_some(key);
+                store.add_to_tables(vec![(seq, Row { session: key, commit })], new)?;
+                key
             };
             store.journal_mut()?.newest = Some((seq, hash));
             Ok(key)
@@ -502,41 +403,68 @@ impl Transaction for Writing<'_> {
     }
 
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
-        self.alive()?;
         self.work(|writing| {
             writing.go_direct()?;
-            let (before, _) = writing.store.tables.standing(session)?;
-            writing.store.tables.forget_standing();
-            add::derive(writing.store.db(), session, &before, derived)
+            let before = writing.store.tables.standing(session)?;
+            writing.store.tables.standing.clear();
+            add::derive(writing.store.db(), session, &before.0, derived)
         })
     }
 
     fn freshened(&mut self) -> Result<(), StoreError> {
-        self.alive()?;
-        self.work(|writing| writing.store.tables.set_rules(RULES_VERSION))
+        self.work(|writing| {
+            let tables = &writing.store.tables;
+            tables.db.prepare_cached("UPDATE rules SET version = ?")?.execute([RULES_VERSION])?;
+            tables.db.execute("DELETE FROM glance", [])?;
+            totals::sum_up(&tables.db, &tables.bytes.borrow())
+        })
     }
 
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
-        self.alive()?;
-        self.work(|writing| writing.store.tables.keep_sightings(sightings))
+        self.work(|writing| {
+            let db = writing.store.db();
+            let mut keep = db.prepare_cached(
+                "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
+            )?;
+            for seen in sightings {
+                let inode = seen.inode.cast_signed();
+                keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
+            }
+            Ok(())
+        })
     }
 
     fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
-        self.alive()?;
-        self.work(|writing| writing.store.tables.keep_glances(glances))
+        self.work(|writing| {
+            let db = writing.store.db();
+            let mut keep =
+                db.prepare_cached("INSERT OR REPLACE INTO glance (session, glance) VALUES (?, ?)")?;
+            for (session, glance) in glances {
+                keep.execute(params![session.0, glance.to_bytes()])?;
+            }
+            Ok(())
+        })
     }
 
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
-        self.alive()?;
-        self.work(|writing| writing.store.tables.forget_sightings(is_meant))
+        self.work(|writing| {
+            let db = writing.store.db();
+            let mut all = db.prepare_cached("SELECT path FROM sighting")?;
+            let paths: Vec<Vec<u8>> =
+                all.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let mut forget = db.prepare_cached("DELETE FROM sighting WHERE path = ?")?;
+            for path in paths.iter().filter(|path| is_meant(path)) {
+                forget.execute([path])?;
+            }
+            Ok(())
+        })
     }
 
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
-        self.alive()?;
         self.work(|writing| {
             writing.go_direct()?;
             let store = writing.store;
-            coverings.check(|session| Ok(store.tables.standing(session)?.0))?;
+            coverings.check(|session| Ok(store.tables.standing(session)?.0.clone()))?;
             redact::take_out(store.db(), &coverings.words)?;
             redact::cover_runs(store.db(), &coverings.runs)?;
             store.bytes()?.cover(store.db(), coverings)
@@ -549,13 +477,24 @@ impl Transaction for Writing<'_> {
         rule: u64,
         counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError> {
-        self.alive()?;
-        self.is_changed = true;
-        // Counts of entries in the journal are stored in memory only, as long as the entries are in the journal.
-        if self.store.journal_mut()?.overlay.count(session, rule, counts) {
-            self.work(|writing| writing.store.tables.keep_counts(session, rule, counts))?;
-        }
-        Ok(())
+        self.work(|writing| {
+            // Counts of entries in the journal are stored in memory only, as long as the entries are in the journal.
+            if !writing.store.journal_mut()?.overlay.count(session, rule, counts) {
+                return Ok(());
+            }
+            let mut keep = writing.store.db().prepare_cached(
+                "INSERT OR REPLACE INTO count (line, rule, tokens)
+                 SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
+            )?;
+            for (n, tokens) in counts {
+                let mut packed = Vec::new();
+                for &tokens in tokens {
+                    put_varint(&mut packed, tokens);
+                }
+                keep.execute(params![rule, packed, session.0, n])?;
+            }
+            Ok(())
+        })
     }
 
     fn commit(mut self: Box<Self>) -> Result<Committed, StoreError> {
@@ -570,7 +509,9 @@ impl Transaction for Writing<'_> {
         store.end()?;
         self.stage = Stage::Ended;
         store.tables.is_writing.set(false);
-        store.bear_witness();
+        if let Some(newest) = store.journal.borrow().newest {
+            store.witness.borrow_mut().bear(store.own_id(), newest);
+        }
         // The commit is durable whatever happens to this work.
         Ok(Committed { unsettled: store.tidy().err() })
     }

@@ -164,10 +164,11 @@ fn look_at_database(
     let (database, witness) = (root.join(DATABASE), root.join(WITNESS));
     let mut look = || {
         let store = SqliteStore::open(&database, Access::Read)?;
-        if let Some(problem) = store.witness_problem()? {
+        let testimony = store.testimony();
+        if let Some(problem) = testimony.problem()? {
             ail(&witness, problem, Cure::Mend);
         }
-        if store.has_others_witness()? {
+        if testimony.is_of_another()? {
             let problem = format!(
                 "{OTHER_WITNESS}. Put the other store back, with its -wal file, or delete store.witness to keep this one"
             );
@@ -176,7 +177,7 @@ fn look_at_database(
         if !store.has_its_id()? {
             let problem = "it is damaged: the hash of its first operation does not match its id";
             ail(&database, problem, Cure::Mend);
-        } else if let Some((witnessed, newest)) = store.forgotten()? {
+        } else if let Some((witnessed, newest)) = testimony.forgotten()? {
             let problem = format!(
                 "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer copy of the store, put it back, with its -wal file; otherwise, session files may still contain what was lost"
             );
@@ -397,7 +398,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
             // A store that cannot be written is mended first, which also renews the witness.
             Cure::Mend if ailment.path.ends_with(WITNESS) => {
                 let store = SqliteStore::open(&root.join(DATABASE), Access::Write);
-                ailment.cured = store.and_then(|store| store.renew_witness()).is_ok();
+                ailment.cured = store.and_then(|store| store.testimony().renew()).is_ok();
                 continue;
             }
             Cure::Mend | Cure::Person => continue,

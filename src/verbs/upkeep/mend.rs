@@ -44,7 +44,7 @@ pub fn mend(
 ) -> Result<Outcome, OpsError> {
     finish_mending(root)?;
     let store = SqliteStore::open(&root.join(DATABASE), Access::Read);
-    if store.and_then(|store| store.has_others_witness()).unwrap_or(false) {
+    if store.and_then(|store| store.testimony().is_of_another()).unwrap_or(false) {
         return Ok(Outcome::Left(ELSEWHERE));
     }
     let (mut mending, mut mended, mut forgotten) = (None, None, 0);

@@ -236,10 +236,14 @@ fn words_that_were_taken_out_leave_the_chain_as_it_is() {
 fn the_witness_is_the_newest_operation_and_nobody_waits_for_it() {
     for folder in folders() {
         let store = folder.write();
-        assert_eq!(store.witness().unwrap(), None);
+        assert_eq!(store.testimony().witness().unwrap(), None);
         let mut writer = Writer::new(&store, "s");
         let told = |store: &SqliteStore| {
-            store.witness().unwrap().map(|witness| (witness.seq, witness.hash, witness.store))
+            store
+                .testimony()
+                .witness()
+                .unwrap()
+                .map(|witness| (witness.seq, witness.hash, witness.store))
         };
         let id = store.id().unwrap();
         for n in 1..9 {
@@ -288,10 +292,10 @@ fn a_store_that_has_forgotten_its_newest_operations_is_behind_its_witness() {
     for (folder, is_whole) in [(&folder, true), (&old, false)] {
         let store = folder.read();
         let (newest, _) = store.newest().unwrap().unwrap();
-        let witness = store.witness().unwrap().unwrap();
+        let witness = store.testimony().witness().unwrap().unwrap();
         assert_eq!(witness.seq == newest, is_whole);
         assert_eq!(witness.seq > newest, !is_whole);
-        assert_eq!(store.forgotten().unwrap().is_none(), is_whole);
+        assert_eq!(store.testimony().forgotten().unwrap().is_none(), is_whole);
         let mut faults = Vec::new();
         store.check(None, &mut |fault| faults.push(fault.item)).unwrap();
         assert_eq!(faults.is_empty(), is_whole, "{faults:?}");
@@ -307,7 +311,7 @@ fn a_store_that_has_forgotten_its_newest_operations_is_behind_its_witness() {
     std::fs::copy(old.witness(), folder.witness()).unwrap();
     commit(&folder.write(), writer.next(&[], |_| {})).unwrap();
     std::fs::copy(old.witness(), folder.witness()).unwrap();
-    assert_eq!(folder.write().forgotten().unwrap(), None);
+    assert_eq!(folder.write().testimony().forgotten().unwrap(), None);
 }
 
 #[test]
