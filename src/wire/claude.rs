@@ -56,14 +56,10 @@ pub(crate) use marks::CAVEAT;
 
 use crate::{
     json::{Fields, Raw},
-    model::{EntryNumber, Kind, Message, Record, Tie},
+    model::{EntryNumber, Kind, Record, Tie},
     wire::{
-        Annex, Answers, Back, Callers, Claim, ClaimPlace, Cleanup, Draft, Earlier, Edited,
-        Envelope, EventField, Failure, Files, Folder, Graph, Identify, Interface, Invalid, Layout,
-        Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
-        compaction::{Compaction, Lines},
-        fields::{self, text},
-        layout::resuming,
+        Callers, Claim, ClaimPlace, Cleanup, EventField, Failure, Files, Folder, Graph, Identify,
+        Interface, Nearby, Path, Paths, Sent, Traits, Walk, fields::text, layout::resuming,
     },
 };
 
@@ -113,11 +109,23 @@ impl Identify for Claude {
     }
 
     fn knows(&self, record: &Fields<'_>) -> bool {
-        read::is_known(record)
+        let has = |key| record.get(key).is_some();
+        match record.text("type").as_deref() {
+            Some("user" | "assistant" | "system" | "attachment" | "progress") => {
+                has("uuid") && has("parentUuid") && has("sessionId") && has("isSidechain")
+            }
+            Some("last-prompt" | "summary") => has("leafUuid"),
+            Some("file-history-snapshot") => has("messageId"),
+            Some("queue-operation") => has("operation") && has("sessionId"),
+            _ => false,
+        }
     }
 
     fn resembles(&self, record: &Fields<'_>) -> bool {
-        read::is_alike(record)
+        let has = |key| record.get(key).is_some();
+        matches!(record.text("type").as_deref(), Some("user" | "assistant"))
+            && has("message")
+            && has("timestamp")
     }
 
     fn session(&self, record: Raw<'_>) -> Option<String> {
@@ -184,54 +192,6 @@ impl Files for Claude {
     }
 }
 
-impl Layout for Claude {
-    fn annexes(&self, file: &std::path::Path, session: &str) -> Vec<Annex> {
-        annex::annexes(file, session)
-    }
-
-    fn keeper(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
-        annex::keeper(file)
-    }
-}
-
-impl Read for Claude {
-    fn envelope(&self, record: Raw<'_>) -> Envelope {
-        read::envelope(record)
-    }
-
-    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
-        read::message(record).into_iter().collect()
-    }
-
-    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
-        sent::message(record, edits).into_iter().collect()
-    }
-
-    fn titles(&self, record: &Record) -> Option<Titled> {
-        read::titles(record)
-    }
-
-    fn title(&self, record: Raw<'_>) -> Option<String> {
-        read::title(record)
-    }
-
-    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
-        read::answers(record)
-    }
-
-    fn tells(&self, record: &Record) -> Option<Telling> {
-        read::is_of_itself(record).then_some(Telling::Setup)
-    }
-
-    fn told(&self, record: Raw<'_>) -> Told {
-        Told { scene: fields::scene(record, self.traits()), ..read::told(record) }
-    }
-
-    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
-        read::earlier(record)
-    }
-}
-
 impl Walk for Claude {
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         head::head(graph)
@@ -277,64 +237,5 @@ impl Walk for Claude {
 
     fn clears(&self, record: &Record) -> bool {
         record.kind == Kind::System && read::Hint::of(record).has(read::Hint::CLEARS)
-    }
-}
-
-impl Write for Claude {
-    fn own_words(&self, text: &str) -> [usize; 2] {
-        marks::own_words(text)
-    }
-
-    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
-        write::record(draft, setting)
-    }
-
-    fn branch(
-        &self,
-        graph: &dyn Graph,
-        back: &Back<'_>,
-        setting: &Setting,
-    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        if let Some(to) = back.to
-            && (back.note.is_some() || read::is_message(graph.record(to)?.kind))
-            && !head::is_in_reach(graph, to)?
-        {
-            return Ok(None);
-        }
-        // The agent can only resume at messages; directly after a boundary there is none yet.
-        let mut leaf = None;
-        for &entry in back.path.iter().rev() {
-            let kind = graph.record(entry)?.kind;
-            if kind == Kind::Boundary {
-                break;
-            }
-            if read::is_message(kind) {
-                if !head::is_in_reach(graph, entry)? {
-                    return Ok(None);
-                }
-                let line = graph.line(entry)?;
-                leaf = Raw::object(&line).and_then(|record| text(record, "uuid"));
-                break;
-            }
-        }
-        Ok(Some(write::branch(back.note, leaf.as_deref(), setting)?))
-    }
-
-    fn compaction(
-        &self,
-        graph: &dyn Graph,
-        compaction: &Compaction<'_>,
-        settings: &[Setting; 2],
-    ) -> Result<Option<Lines>, Failure> {
-        let mut kept = Vec::new();
-        for said in compaction.system.iter().chain(compaction.kept) {
-            let line = graph.line(said.entry)?;
-            let Some(name) = Raw::object(&line).and_then(|record| text(record, "uuid")) else {
-                return Ok(None);
-            };
-            kept.push(name);
-        }
-        let (summary, metadata) = (compaction.summary, compaction.metadata);
-        Ok(Some(Lines::More(write::compaction(summary, metadata, &kept, settings))))
     }
 }

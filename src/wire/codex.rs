@@ -70,22 +70,17 @@ use std::path::{Path as FilePath, PathBuf};
 use hint::{BASE, COMPLETE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed};
 use read::{
     Part, SUMMARY, answer, headline, history, item_kind, item_message, left_of, meta,
-    of_their_kinds, omitted, own_words, part, reading, said, scene, told,
+    of_their_kinds, omitted, part, reading, said, scene, told,
 };
 
 use crate::{
     json::{Fields, Raw},
-    model::{
-        Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
-    },
+    model::{Block, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint},
     wire::{
-        Answers, Back, Base, Draft, Earlier, Edit, Edited, Envelope, EventField, Failure, FileName,
-        Files, Folder, Framed, Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby,
-        Onward, Path, Paths, PhysicalLine, Read, ReadTitles, Segment, Sent, Service, Setting,
-        Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
-        compaction::{Compaction, Lines},
+        Answers, Earlier, Edited, Envelope, EventField, Failure, Folder, Graph, How, Identify,
+        Interface, Layout, Link, Nearby, PhysicalLine, Read, ReadTitles, Service, Telling, Told,
+        Traits, Unanswered,
         fields::{moment, string, text},
-        layout::resuming,
     },
 };
 
@@ -229,37 +224,6 @@ impl Layout for Codex {
     }
 }
 
-impl Files for Codex {
-    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
-        let name = file.file_name().and_then(|name| files::name(name.to_str()?));
-        name.is_some_and(|name| name.session == session)
-    }
-
-    fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
-        resuming(["codex", "resume"], session)
-    }
-
-    fn base(&self, record: Raw<'_>) -> Option<Base> {
-        files::base(meta(record)?)
-    }
-
-    fn file_name(&self, name: &str) -> Option<FileName> {
-        files::name(name)
-    }
-
-    fn shelves(&self, file: &FilePath) -> Vec<Shelf> {
-        files::shelves(file)
-    }
-
-    fn next_file(&self, file: &FilePath, name: &FileName) -> Option<PathBuf> {
-        files::next(file, name)
-    }
-
-    fn home(&self, file: &FilePath) -> Option<PathBuf> {
-        files::home(file).map(FilePath::to_owned)
-    }
-}
-
 impl Read for Codex {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [payload, time, note, ordinal] =
@@ -378,93 +342,5 @@ impl Read for Codex {
         let [class, payload] = record.pick(["type", "payload"]);
         let told = string(class).zip(payload).map(|(class, payload)| told(&class, payload));
         Told { scene: scene(record), ..told.unwrap_or_default() }
-    }
-}
-
-impl Walk for Codex {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-        walk::head(graph)
-    }
-
-    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
-        walk::path(graph, head, limit, walk::head(graph)?)
-    }
-
-    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
-        let resumed = walk::head(graph)?;
-        Ok(Box::new(move |head, limit| walk::path(graph, head, limit, resumed)))
-    }
-
-    fn start(
-        &self,
-        graph: &dyn Graph,
-        path: &[EntryNumber],
-    ) -> Result<Option<EntryNumber>, Failure> {
-        walk::start(graph, path)
-    }
-
-    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-        walk::context(graph, path)
-    }
-
-    fn settled(
-        &self,
-        graph: &dyn Graph,
-        last: &[EntryNumber],
-    ) -> Result<Vec<EntryNumber>, Failure> {
-        walk::settled(graph, last)
-    }
-
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
-        walk::leaves(graph)
-    }
-}
-
-impl Write for Codex {
-    fn own_words(&self, text: &str) -> [usize; 2] {
-        own_words(text)
-    }
-
-    fn replaces_all(&self, record: &Record) -> bool {
-        hint(record).0 & BASE != 0
-    }
-
-    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
-        write::record(draft, setting)
-    }
-
-    fn framed(&self, records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
-        write::turns(records, setting)
-    }
-
-    fn whole_context(
-        &self,
-        context: &[(Vec<u8>, Option<Edit>)],
-        note: Option<&str>,
-        setting: &Setting,
-    ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {
-        back::whole(context, note, setting).map(Some)
-    }
-
-    fn branch(
-        &self,
-        graph: &dyn Graph,
-        back: &Back<'_>,
-        setting: &Setting,
-    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        back::lines(graph, back, setting)
-    }
-
-    fn segment(&self, onward: &Onward<'_>, setting: &Setting) -> Result<Option<Segment>, Failure> {
-        segment::lines(onward, setting)
-    }
-
-    fn compaction(
-        &self,
-        graph: &dyn Graph,
-        compaction: &Compaction<'_>,
-        [setting, _]: &[Setting; 2],
-    ) -> Result<Option<Lines>, Failure> {
-        back::compaction(graph, compaction, setting).map(|lines| Some(Lines::More(lines)))
     }
 }

@@ -39,9 +39,9 @@ use crate::{
         TieKind, Usage,
     },
     wire::{
-        Annex, Answer, Answers, Departure, Draft, Envelope, EventField, Failure, Files, Folder,
-        Graph, Identify, Invalid, Layout, Link, Path, PhysicalLine, Piece, Read, ReadTitles, Sent,
-        Setting, Telling, Told, Traits, Unanswered, Walk, Write,
+        Answer, Answers, Departure, Draft, Envelope, EventField, Failure, Files, Folder, Graph,
+        Identify, Invalid, Link, Path, PhysicalLine, Piece, Read, Sent, Setting, Telling, Told,
+        Traits, Unanswered, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{self, line, other, shown, string, text},
@@ -180,49 +180,6 @@ impl Files for Kimi {
 
     fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["kimi", "--session"], session)
-    }
-}
-
-impl Layout for Kimi {
-    fn annexes(&self, file: &FilePath, _session: &str) -> Vec<Annex> {
-        files::annex(file).into_iter().collect()
-    }
-
-    fn title_list(&self, file: &FilePath) -> Option<(PathBuf, ReadTitles)> {
-        Some((files::state(file)?, |list, held| files::titled(list, held).into_iter().collect()))
-    }
-
-    fn keeper(&self, file: &FilePath) -> Option<PathBuf> {
-        self.is_state(file).then(|| file.with_file_name(LIVE))
-    }
-
-    fn is_state(&self, file: &FilePath) -> bool {
-        file.ends_with(STATE)
-    }
-
-    fn rotation(&self, name: &str) -> Option<u64> {
-        files::rotation(name)
-    }
-
-    fn archived_name(&self, names: &[String]) -> Option<String> {
-        Some(files::archived_name(names))
-    }
-
-    fn index(&self, file: &FilePath) -> Option<PathBuf> {
-        files::index(file)
-    }
-
-    fn listed_folder(&self, file: &FilePath, index: &[u8]) -> Option<String> {
-        files::listed_folder(file, index)
-    }
-
-    fn list_folder(
-        &self,
-        file: &FilePath,
-        index: &[u8],
-        folders: &[&str],
-    ) -> Result<Option<Vec<u8>>, Invalid> {
-        files::list_folder(file, index, folders)
     }
 }
 

@@ -20,16 +20,15 @@ mod write;
 
 use serde_json::{Value, json};
 
-use read::{HEADER, MODEL, Place, SENT, header, hint, link, linked};
+use read::{HEADER, MODEL, header, hint, link, linked};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
-    json::{Fields, Raw, with_field},
-    model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
+    json::{Fields, Raw},
+    model::{Kind, LineId, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, EventField, Failure,
-        Files, Folder, Graph, Identify, Invalid, Layout, Nearby, Path, PhysicalLine, Read, Scene,
-        Sent, Setting, Telling, Titled, Told, Traits, Unanswered, Walk, Write,
+        Back, Claim, ClaimPlace, Draft, EventField, Failure, Files, Folder, Graph, Identify,
+        Invalid, Layout, Nearby, PhysicalLine, Setting, Traits, Unanswered, Write,
         compaction::{Compaction, Lines},
         fields::{self, line, text},
     },
@@ -159,92 +158,6 @@ impl Layout for Pi {
     }
 }
 
-impl Read for Pi {
-    fn envelope(&self, record: Raw<'_>) -> Envelope {
-        read::envelope(record)
-    }
-
-    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
-        // Taken alone, a message without text of its own must be a change to an earlier one.
-        let is_later = record.get("message").is_some_and(|said| read::words(said).is_empty());
-        let place = if is_later { Place::Later } else { Place::First };
-        read::message(record, place).into_iter().collect()
-    }
-
-    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
-        let edited = match edits {
-            [Edited::Later] => return Vec::new(),
-            [Edited::Content(edit), ..] => {
-                read::edited(record, *edit).or_else(|| folded(record, edits))
-            }
-            _ => None,
-        };
-        let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
-        read::prompt(record).into_iter().chain(read::message(record, Place::First)).collect()
-    }
-
-    /// The last name that the user gave.
-    fn titles(&self, record: &Record) -> Option<Titled> {
-        let is_name = record.kind == Kind::Meta && hint(record).0 & SENT != 0;
-        is_name.then_some(Titled::User)
-    }
-
-    fn title(&self, record: Raw<'_>) -> Option<String> {
-        text(record, "name")
-    }
-
-    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
-        read::answers(record)
-    }
-
-    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
-        read::earlier(record)
-    }
-
-    fn tells(&self, record: &Record) -> Option<Telling> {
-        self.names_model(record).then_some(Telling::Model)
-    }
-
-    /// The header, model changes and answers contain these facts.
-    fn told(&self, record: Raw<'_>) -> Told {
-        let said = record.get("message").unwrap_or(record);
-        let model = text(said, "model").or_else(|| text(said, "modelId"));
-        let scene = Scene {
-            folder: text(record, "cwd"),
-            model: model.clone(),
-            provider: text(said, "provider"),
-            ..Scene::default()
-        };
-        Told { model, scene, ..Told::default() }
-    }
-}
-
-impl Walk for Pi {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-        walk::head(graph)
-    }
-
-    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
-        walk::path(graph, head, limit)
-    }
-
-    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-        walk::context(graph, path)
-    }
-
-    fn settled(
-        &self,
-        graph: &dyn Graph,
-        last: &[EntryNumber],
-    ) -> Result<Vec<EntryNumber>, Failure> {
-        walk::settled(graph, last)
-    }
-
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
-        walk::leaves(graph)
-    }
-}
-
 impl Write for Pi {
     fn is_nameless(&self, graph: &dyn Graph) -> Result<bool, Failure> {
         walk::is_chain(graph)
@@ -319,19 +232,6 @@ impl Write for Pi {
         }
         Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
-}
-
-/// Returns a record whose system prompt includes the changes of later records.
-fn folded(record: Raw<'_>, later: &[Edited<'_>]) -> Option<Vec<u8>> {
-    let mut system = System::default();
-    system.see(record.bytes());
-    for edit in later {
-        if let Edited::Content(later) = edit {
-            system.see(later.bytes());
-        }
-    }
-    let key = if text(record, "type")? == "compaction" { "systemMessage" } else { "message" };
-    with_field(record.bytes(), key, system.message(Value::Null)?.to_string().as_bytes())
 }
 
 /// Returns the id of the session in a file, from the file's path: the part of the name after the time.

@@ -17,14 +17,15 @@ use std::{
 };
 
 use super::{
+    Claude,
     beside::{Index, is_last, is_of_answer, join, message},
-    read::{self, Hint, is_aside, is_message, is_queued},
+    read::{Hint, is_aside, is_message, is_queued},
     sent,
 };
 use crate::{
     json::Raw,
     model::{EntryNumber, EntrySet, Kind, Landmark, Parent, PlaceNumber, Record, Timestamp},
-    wire::{Edit, Failure, Graph, Path, Repair, Sent},
+    wire::{Edit, Failure, Graph, Path, Read as _, Repair, Sent},
 };
 
 /// A larger file is not read whole: entries before the last boundary do not exist unless it keeps them.
@@ -146,7 +147,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             cuts.extend(calls.into_iter().flatten().map(|call| (call.into_owned(), entry)));
         } else if record.kind == Kind::Result && !cuts.is_empty() {
             let line = graph.line(entry)?;
-            let answers = Raw::object(&line).map(|record| read::answers(record).sent);
+            let answers = Raw::object(&line).map(|record| Claude.answers(record).sent);
             let calls = answers.into_iter().flatten().map(|answer| answer.call);
             let cut: BTreeSet<EntryNumber> =
                 calls.filter_map(|call| cuts.get(&call)).copied().collect();

@@ -5,12 +5,15 @@
 //! anchor and the first and last of them. A record without flags has no hint. A pin that explicitly names no leaf has one more
 //! byte, so that it counts as a signpost like pins that name one.
 
-use super::marks::{LOCAL, TOLD};
+use super::{
+    Claude,
+    marks::{LOCAL, TOLD},
+};
 use crate::{
-    json::{self, Fields, Raw},
+    json::{self, Raw},
     model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
-        Answer, Answers, Earlier, Envelope, How, Link, Piece, Titled, Told,
+        Answer, Answers, Earlier, Edited, Envelope, How, Link, Piece, Read, Telling, Titled, Told,
         answers::{between, parts, strings},
         anthropic,
         fields::{self, moment, shown, string, text},
@@ -134,28 +137,6 @@ impl Hinted<'_> {
     }
 }
 
-/// Returns true if a record can only be Claude Code's.
-pub(super) fn is_known(record: &Fields<'_>) -> bool {
-    let has = |key| record.get(key).is_some();
-    match record.text("type").as_deref() {
-        Some("user" | "assistant" | "system" | "attachment" | "progress") => {
-            has("uuid") && has("parentUuid") && has("sessionId") && has("isSidechain")
-        }
-        Some("last-prompt" | "summary") => has("leafUuid"),
-        Some("file-history-snapshot") => has("messageId"),
-        Some("queue-operation") => has("operation") && has("sessionId"),
-        _ => false,
-    }
-}
-
-/// Returns true if a record may be Claude Code's after another program dropped some fields.
-pub(super) fn is_alike(record: &Fields<'_>) -> bool {
-    let has = |key| record.get(key).is_some();
-    matches!(record.text("type").as_deref(), Some("user" | "assistant"))
-        && has("message")
-        && has("timestamp")
-}
-
 /// The top-level fields of most records, found in one pass.
 struct Top<'a> {
     class: Option<Raw<'a>>,
@@ -210,108 +191,171 @@ impl<'a> Top<'a> {
     }
 }
 
-/// Returns the values of a record that paths need.
-pub(super) fn envelope(record: Raw<'_>) -> Envelope {
-    let top = Top::of(record);
-    let name = string(top.uuid).filter(|name| !name.is_empty());
-    let time = moment(top.timestamp);
-    let class = top.class.and_then(Raw::text).unwrap_or_default();
-    let subtype = top.subtype.and_then(Raw::text);
-    let mut hint = Hint::default();
-    let is_link = matches!(&*class, "user" | "assistant" | "system" | "attachment" | "progress");
-    if !is_link || name.is_none() {
-        match &*class {
-            "last-prompt" => pin(record, &mut hint),
-            _ if title(record).is_none() => {}
-            "custom-title" => hint.flags |= Hint::TITLE | Hint::EXPLICIT,
-            "ai-title" => hint.flags |= Hint::TITLE,
-            "summary" => {
-                if let Some(leaf) = tag(record.get("leafUuid")) {
-                    hint.flags |= Hint::TITLE;
-                    hint.tags.push(leaf);
-                }
-            }
-            _ => {}
+impl Read for Claude {
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        let top = Top::of(record);
+        let name = string(top.uuid).filter(|name| !name.is_empty());
+        let time = moment(top.timestamp);
+        let class = top.class.and_then(Raw::text).unwrap_or_default();
+        let subtype = top.subtype.and_then(Raw::text);
+        let is_link =
+            matches!(&*class, "user" | "assistant" | "system" | "attachment" | "progress");
+        if !is_link || name.is_none() {
+            // The program looks up only links by name, so no other record may take the name of a link.
+            return Envelope {
+                kind: Kind::Meta,
+                name: None,
+                parent: Link::Root,
+                time,
+                hint: off_chain(record, &class).bytes(),
+            };
         }
-        // The program looks up only links by name, so no other record may take the name of a link.
-        return Envelope {
-            kind: Kind::Meta,
-            name: None,
-            parent: Link::Root,
+        let mut hint = Hint { flags: Hint::CHAIN, ..Hint::default() };
+        if is_true(top.is_sidechain) {
+            hint.flags |= Hint::SIDE;
+        }
+        if is_true(top.is_virtual) {
+            hint.flags |= Hint::UNSENT;
+        }
+        let mut parent = string(top.parent);
+        let kind = match &*class {
+            "user" => {
+                let (kind, is_local) = user(&top);
+                if is_local {
+                    hint.flags |= Hint::LOCAL;
+                }
+                if kind == Kind::Note && is_true(top.is_meta) {
+                    hint.flags |= Hint::META;
+                }
+                kind
+            }
+            "assistant" => {
+                let [id, model, content] = top
+                    .message
+                    .map_or([None; 3], |message| message.pick(["id", "model", "content"]));
+                hint.tags.extend(tag(id));
+                if content.into_iter().flat_map(Raw::items).any(|item| is(item, "tool_use")) {
+                    hint.flags |= Hint::CALLS;
+                }
+                if model.and_then(Raw::text).as_deref() == Some(NO_MODEL) {
+                    let is_error = is_true(top.is_api_error);
+                    hint.flags |= Hint::LOCAL | if is_error { Hint::UNSENT } else { 0 };
+                }
+                Kind::Assistant
+            }
+            "system" if subtype.as_deref() == Some("compact_boundary") => {
+                let [metadata, above] = record.pick(["compactMetadata", "logicalParentUuid"]);
+                if let Some(metadata) = metadata {
+                    kept(metadata, &mut hint);
+                }
+                parent = string(above).or(parent);
+                Kind::Boundary
+            }
+            "system" => {
+                match subtype.as_deref() {
+                    Some("local_command") => {
+                        let is_shown_only = is_true(record.get("isDisplayOnly"));
+                        hint.flags |= Hint::LOCAL | if is_shown_only { 0 } else { Hint::SENT };
+                    }
+                    Some("microcompact_boundary") => hint.flags |= Hint::CLEARS,
+                    Some("file_snapshot") => hint.flags |= Hint::ASIDE,
+                    _ => {}
+                }
+                Kind::System
+            }
+            "attachment" => {
+                let class =
+                    record.get("attachment").and_then(|attachment| text(attachment, "type"));
+                let class = class.as_deref().unwrap_or_default();
+                hint.flags |= noted(class);
+                if class == QUEUED { Kind::Note } else { Kind::System }
+            }
+            _ => {
+                hint.flags |= Hint::PROGRESS;
+                Kind::Meta
+            }
+        };
+        Envelope {
+            kind,
+            name,
+            parent: parent.map_or(Link::Root, Link::Named),
             time,
             hint: hint.bytes(),
-        };
+        }
     }
-    hint.flags |= Hint::CHAIN;
-    if is_true(top.is_sidechain) {
-        hint.flags |= Hint::SIDE;
+
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        self::message(record).into_iter().collect()
     }
-    if is_true(top.is_virtual) {
-        hint.flags |= Hint::UNSENT;
+
+    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
+        super::sent::message(record, edits).into_iter().collect()
     }
-    let mut parent = string(top.parent);
-    let kind = match &*class {
-        "user" => {
-            let (kind, is_local) = user(&top);
-            if is_local {
-                hint.flags |= Hint::LOCAL;
-            }
-            if kind == Kind::Note && is_true(top.is_meta) {
-                hint.flags |= Hint::META;
-            }
-            kind
-        }
-        "assistant" => {
-            let [id, model, content] =
-                top.message.map_or([None; 3], |message| message.pick(["id", "model", "content"]));
-            hint.tags.extend(tag(id));
-            if content.into_iter().flat_map(Raw::items).any(|item| is(item, "tool_use")) {
-                hint.flags |= Hint::CALLS;
-            }
-            if model.and_then(Raw::text).as_deref() == Some(NO_MODEL) {
-                let is_error = is_true(top.is_api_error);
-                hint.flags |= Hint::LOCAL | if is_error { Hint::UNSENT } else { 0 };
-            }
-            Kind::Assistant
-        }
-        "system" if subtype.as_deref() == Some("compact_boundary") => {
-            let [metadata, above] = record.pick(["compactMetadata", "logicalParentUuid"]);
-            if let Some(metadata) = metadata {
-                kept(metadata, &mut hint);
-            }
-            parent = string(above).or(parent);
-            Kind::Boundary
-        }
-        "system" => {
-            match subtype.as_deref() {
-                Some("local_command") => {
-                    let is_shown_only = is_true(record.get("isDisplayOnly"));
-                    hint.flags |= Hint::LOCAL | if is_shown_only { 0 } else { Hint::SENT };
-                }
-                Some("microcompact_boundary") => hint.flags |= Hint::CLEARS,
-                Some("file_snapshot") => hint.flags |= Hint::ASIDE,
-                _ => {}
-            }
-            Kind::System
-        }
-        "attachment" => {
-            let class = record.get("attachment").and_then(|attachment| text(attachment, "type"));
-            let class = class.as_deref().unwrap_or_default();
-            hint.flags |= noted(class);
-            if class == QUEUED { Kind::Note } else { Kind::System }
-        }
-        _ => {
-            hint.flags |= Hint::PROGRESS;
-            Kind::Meta
-        }
-    };
-    Envelope {
-        kind,
-        name,
-        parent: parent.map_or(Link::Root, Link::Named),
-        time,
-        hint: hint.bytes(),
+
+    fn titles(&self, record: &Record) -> Option<Titled> {
+        let hint = Hint::of(record);
+        let is_title = record.kind == Kind::Meta && !hint.has(Hint::CHAIN) && hint.has(Hint::TITLE);
+        is_title.then(|| match hint.tags().next() {
+            Some(leaf) => Titled::Summary(leaf),
+            None if hint.has(Hint::EXPLICIT) => Titled::User,
+            None => Titled::Agent,
+        })
     }
+
+    fn title(&self, record: Raw<'_>) -> Option<String> {
+        self::title(record)
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        if text(record, "type").as_deref() != Some("user") {
+            return Answers::default();
+        }
+        Answers { sent: results(record).collect(), beside: strings(record.get("toolUseResult")) }
+    }
+
+    /// Some program text looks like a description of the setup.
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        let hint = Hint::of(record);
+        let is_sent = hint.has(Hint::SENT) || hint.has(Hint::SIDE);
+        let is_setup = record.kind == Kind::System && hint.has(Hint::CHAIN) && !is_sent;
+        is_setup.then_some(Telling::Setup)
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        Told { scene: fields::scene(record, &super::TRAITS), ..self::told(record) }
+    }
+
+    /// Returns what the program left out, as reported by this record: results moved to files, cleared results, compactions.
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        match text(record, "type").as_deref() {
+            Some("system") => compacted(record).into_iter().collect(),
+            Some("user") => results(record)
+                .flat_map(|Answer { call, texts }| {
+                    texts.into_iter().filter_map(move |piece| omitted(piece, &call))
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Returns the hint of a record that is not on the chain.
+fn off_chain(record: Raw<'_>, class: &str) -> Hint {
+    let mut hint = Hint::default();
+    match class {
+        "last-prompt" => pin(record, &mut hint),
+        _ if title(record).is_none() => {}
+        "custom-title" => hint.flags |= Hint::TITLE | Hint::EXPLICIT,
+        "ai-title" => hint.flags |= Hint::TITLE,
+        "summary" => {
+            if let Some(leaf) = tag(record.get("leafUuid")) {
+                hint.flags |= Hint::TITLE;
+                hint.tags.push(leaf);
+            }
+        }
+        _ => {}
+    }
+    hint
 }
 
 /// Returns the flags of an attachment of this class.
@@ -334,15 +378,8 @@ pub(super) fn is_queued(record: &Record) -> bool {
     record.kind == Kind::Note && Hint::of(record).has(Hint::SENT)
 }
 
-/// Returns true if a record may describe the program's setup. Some program text looks alike.
-pub(super) fn is_of_itself(record: &Record) -> bool {
-    let hint = Hint::of(record);
-    let is_sent = hint.has(Hint::SENT) || hint.has(Hint::SIDE);
-    record.kind == Kind::System && hint.has(Hint::CHAIN) && !is_sent
-}
-
 /// Returns the system prompt and tools that the program recorded in order to send them again, or how long an answer is cached.
-pub(super) fn told(record: Raw<'_>) -> Told {
+fn told(record: Raw<'_>) -> Told {
     /// Tokens written to the one-hour cache.
     const HOUR: &str = "ephemeral_1h_input_tokens";
     let usage = record.get("message").and_then(|message| message.get("usage"));
@@ -361,19 +398,8 @@ pub(super) fn told(record: Raw<'_>) -> Told {
     Told { system, tools: tools.map(fields::json), ..Told::default() }
 }
 
-/// Returns who gave the title in a record.
-pub(super) fn titles(record: &Record) -> Option<Titled> {
-    let hint = Hint::of(record);
-    let is_title = record.kind == Kind::Meta && !hint.has(Hint::CHAIN) && hint.has(Hint::TITLE);
-    is_title.then(|| match hint.tags().next() {
-        Some(leaf) => Titled::Summary(leaf),
-        None if hint.has(Hint::EXPLICIT) => Titled::User,
-        None => Titled::Agent,
-    })
-}
-
 /// Returns the title in a record.
-pub(super) fn title(record: Raw<'_>) -> Option<String> {
+fn title(record: Raw<'_>) -> Option<String> {
     let key = match text(record, "type")?.as_str() {
         "custom-title" => "customTitle",
         "ai-title" => "aiTitle",
@@ -431,35 +457,14 @@ pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
     message.map_or_else(|| fields::remarks(record, &REMARKS), |message| vec![message])
 }
 
-/// Returns where a record stores tool results.
-pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
-    if text(record, "type").as_deref() != Some("user") {
-        return Answers::default();
-    }
-    Answers { sent: sent(record).collect(), beside: strings(record.get("toolUseResult")) }
-}
-
 /// Returns the tool results that are sent.
-fn sent(record: Raw<'_>) -> impl Iterator<Item = Answer<'_>> {
+fn results(record: Raw<'_>) -> impl Iterator<Item = Answer<'_>> {
     let content = record.get("message").and_then(|message| message.get("content"));
     let results = content.into_iter().flat_map(Raw::items).filter(|item| is(*item, "tool_result"));
     results.map(|item| Answer {
         call: text(item, "tool_use_id").unwrap_or_default(),
         texts: parts(item.get("content"), "text").into_iter().filter_map(Piece::new).collect(),
     })
-}
-
-/// Returns what the program left out, as reported by this record: results moved to files, cleared results, compactions.
-pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
-    match text(record, "type").as_deref() {
-        Some("system") => compacted(record).into_iter().collect(),
-        Some("user") => sent(record)
-            .flat_map(|Answer { call, texts }| {
-                texts.into_iter().filter_map(move |piece| omitted(piece, &call))
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the omission that a boundary reports.

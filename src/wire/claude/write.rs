@@ -2,111 +2,152 @@
 
 use serde_json::{Map, Value, json};
 
-use super::read::NO_MODEL;
+use super::{
+    Claude, head, marks,
+    read::{self, NO_MODEL},
+};
 use crate::{
     json::{self, Raw},
-    model::{Message, Stop},
+    model::{Kind, Message, Stop},
     wire::{
-        Draft, Invalid, Setting, Speaker, anthropic, compaction::Metadata, fields::text, write,
+        Back, Draft, Failure, Graph, Invalid, Setting, Speaker, Write, anthropic,
+        compaction::{Compaction, Lines},
+        fields::text,
+        write,
     },
 };
 
-/// Writes a record.
-pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
-    match draft {
-        Draft::Message(Speaker::User, words) => Ok(link("user", &asked(words), setting)),
-        Draft::Note(words) => {
-            let line = link("user", &asked(words), setting);
-            json::with_field(&line, "subtype", b"\"note\"")
-                .ok_or_else(|| Invalid("it is not a JSON object".into()))
-        }
-        Draft::Message(Speaker::Assistant, words) => Ok(link(
-            "assistant",
-            &answer(&json!({ "type": "text", "text": words }), None, setting),
-            setting,
-        )),
-        Draft::Answer(said) => {
-            let block = json!({ "type": "text", "text": said.text() });
-            Ok(link("assistant", &answer(&block, Some(said), setting), setting))
-        }
-        Draft::Message(Speaker::System, _) => {
-            Err(Invalid("Claude Code has no message of this role".into()))
-        }
-        Draft::Call { id, name, input } => {
-            let input: Value =
-                serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
-            let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-            let said = more_of(&block, setting).unwrap_or_else(|| answer(&block, None, setting));
-            Ok(link("assistant", &said, setting))
-        }
-        Draft::Result { id, output, error } => {
-            let words = write::with_error(output, error.as_deref());
-            let block = json!({
-                "tool_use_id": id, "type": "tool_result", "content": words, "is_error": error.is_some(),
-            });
-            Ok(link("user", &json!({ "role": "user", "content": [block] }), setting))
-        }
-        Draft::Record(line) => complete(line, setting),
+impl Write for Claude {
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        marks::own_words(text)
     }
-}
 
-/// Writes the lines that resume at a leaf, or at a note after the setting's parent: the note, and its pin.
-pub(super) fn branch(
-    note: Option<&str>,
-    leaf: Option<&str>,
-    setting: &Setting,
-) -> Result<Vec<Vec<u8>>, Invalid> {
-    let mut lines = Vec::new();
-    let mut pin = serde_json::Map::new();
-    pin.insert("type".into(), json!("last-prompt"));
-    if let Some(note) = note {
-        lines.push(record(&Draft::Note(note.to_owned()), setting)?);
-        pin.insert("lastPrompt".into(), json!(note.chars().take(200).collect::<String>()));
-        pin.insert("leafUuid".into(), json!(setting.uuid));
-    } else {
-        pin.insert("leafUuid".into(), json!(leaf));
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        match draft {
+            Draft::Message(Speaker::User, words) => Ok(link("user", &asked(words), setting)),
+            Draft::Note(words) => {
+                let line = link("user", &asked(words), setting);
+                json::with_field(&line, "subtype", b"\"note\"")
+                    .ok_or_else(|| Invalid("it is not a JSON object".into()))
+            }
+            Draft::Message(Speaker::Assistant, words) => Ok(link(
+                "assistant",
+                &answer(&json!({ "type": "text", "text": words }), None, setting),
+                setting,
+            )),
+            Draft::Answer(said) => {
+                let block = json!({ "type": "text", "text": said.text() });
+                Ok(link("assistant", &answer(&block, Some(said), setting), setting))
+            }
+            Draft::Message(Speaker::System, _) => {
+                Err(Invalid("Claude Code has no message of this role".into()))
+            }
+            Draft::Call { id, name, input } => {
+                let input: Value =
+                    serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
+                let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+                let said =
+                    more_of(&block, setting).unwrap_or_else(|| answer(&block, None, setting));
+                Ok(link("assistant", &said, setting))
+            }
+            Draft::Result { id, output, error } => {
+                let words = write::with_error(output, error.as_deref());
+                let block = json!({
+                    "tool_use_id": id, "type": "tool_result", "content": words, "is_error": error.is_some(),
+                });
+                Ok(link("user", &json!({ "role": "user", "content": [block] }), setting))
+            }
+            Draft::Record(line) => complete(line, setting),
+        }
     }
-    pin.insert("explicit".into(), json!(true));
-    pin.insert("sessionId".into(), json!(setting.session));
-    lines.push(Value::Object(pin).to_string().into_bytes());
-    Ok(lines)
-}
 
-/// Writes a compaction: its boundary, its summary, and a pin on the last kept message.
-///
-/// Without the pin a resume would continue at the summary, next to the kept messages.
-pub(super) fn compaction(
-    summary: &str,
-    metadata: &Metadata,
-    kept: &[String],
-    [first, second]: &[Setting; 2],
-) -> Vec<Vec<u8>> {
-    let mut fields = metadata.fields();
-    if !kept.is_empty() {
-        let messages = json!({ "anchorUuid": second.uuid, "uuids": kept, "allUuids": kept });
-        fields.insert("preservedMessages".to_owned(), messages);
+    fn branch(
+        &self,
+        graph: &dyn Graph,
+        back: &Back<'_>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        if let Some(to) = back.to
+            && (back.note.is_some() || read::is_message(graph.record(to)?.kind))
+            && !head::is_in_reach(graph, to)?
+        {
+            return Ok(None);
+        }
+        // The agent can only resume at messages; directly after a boundary there is none yet.
+        let mut leaf = None;
+        for &entry in back.path.iter().rev() {
+            let kind = graph.record(entry)?.kind;
+            if kind == Kind::Boundary {
+                break;
+            }
+            if read::is_message(kind) {
+                if !head::is_in_reach(graph, entry)? {
+                    return Ok(None);
+                }
+                let line = graph.line(entry)?;
+                leaf = Raw::object(&line).and_then(|record| text(record, "uuid"));
+                break;
+            }
+        }
+        let mut lines = Vec::new();
+        let mut pin = Map::new();
+        pin.insert("type".into(), json!("last-prompt"));
+        if let Some(note) = back.note {
+            lines.push(self.write(&Draft::Note(note.to_owned()), setting)?);
+            pin.insert("lastPrompt".into(), json!(note.chars().take(200).collect::<String>()));
+            pin.insert("leafUuid".into(), json!(setting.uuid));
+        } else {
+            pin.insert("leafUuid".into(), json!(leaf));
+        }
+        pin.insert("explicit".into(), json!(true));
+        pin.insert("sessionId".into(), json!(setting.session));
+        lines.push(Value::Object(pin).to_string().into_bytes());
+        Ok(Some(lines))
     }
-    let boundary = json!({
-        "parentUuid": null, "logicalParentUuid": first.parent, "isSidechain": false, "type": "system",
-        "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
-        "timestamp": first.time.to_string(), "uuid": first.uuid, "level": "info",
-        "compactMetadata": fields,
-    });
-    let said = json!({
-        "parentUuid": first.uuid, "isSidechain": false, "type": "user", "message": asked(summary),
-        "isVisibleInTranscriptOnly": true, "isCompactSummary": true, "uuid": second.uuid,
-        "timestamp": second.time.to_string(),
-    });
-    let pin = json!({
-        "type": "last-prompt", "leafUuid": kept.last().unwrap_or(&second.uuid), "explicit": true,
-        "sessionId": first.session,
-    });
-    let with = |record: Value, setting: &Setting| {
-        let Value::Object(mut record) = record else { return Vec::new() };
-        record.extend(envelope(setting));
-        Value::Object(record).to_string().into_bytes()
-    };
-    vec![with(boundary, first), with(said, second), pin.to_string().into_bytes()]
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [first, second]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let mut kept = Vec::new();
+        for said in compaction.system.iter().chain(compaction.kept) {
+            let line = graph.line(said.entry)?;
+            let Some(name) = Raw::object(&line).and_then(|record| text(record, "uuid")) else {
+                return Ok(None);
+            };
+            kept.push(name);
+        }
+        let mut fields = compaction.metadata.fields();
+        if !kept.is_empty() {
+            let messages = json!({ "anchorUuid": second.uuid, "uuids": kept, "allUuids": kept });
+            fields.insert("preservedMessages".to_owned(), messages);
+        }
+        let boundary = json!({
+            "parentUuid": null, "logicalParentUuid": first.parent, "isSidechain": false, "type": "system",
+            "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
+            "timestamp": first.time.to_string(), "uuid": first.uuid, "level": "info",
+            "compactMetadata": fields,
+        });
+        let said = json!({
+            "parentUuid": first.uuid, "isSidechain": false, "type": "user", "message": asked(compaction.summary),
+            "isVisibleInTranscriptOnly": true, "isCompactSummary": true, "uuid": second.uuid,
+            "timestamp": second.time.to_string(),
+        });
+        // Without the pin, a resume would continue at the summary, next to the kept messages.
+        let pin = json!({
+            "type": "last-prompt", "leafUuid": kept.last().unwrap_or(&second.uuid), "explicit": true,
+            "sessionId": first.session,
+        });
+        let with = |record: Value, setting: &Setting| {
+            let Value::Object(mut record) = record else { return Vec::new() };
+            record.extend(envelope(setting));
+            Value::Object(record).to_string().into_bytes()
+        };
+        let lines = vec![with(boundary, first), with(said, second), pin.to_string().into_bytes()];
+        Ok(Some(Lines::More(lines)))
+    }
 }
 
 fn asked(words: &str) -> Value {

@@ -12,44 +12,117 @@
 use serde_json::json;
 
 use super::{
+    Codex,
     hint::{BASE, OPENS, ROLLBACK, TURN, hint, prepares},
-    read::{Part, SUMMARY, history, item_message, left_of, part},
-    walk,
+    read::{Part, SUMMARY, history, item_message, left_of, own_words, part},
+    segment, walk,
     write::{self, Lines},
 };
 use crate::{
     json::{self, Raw},
-    model::{EntryNumber, Kind},
+    model::{EntryNumber, Kind, Record},
     wire::{
-        Back, Edit, Failure, Graph, Invalid, Setting,
+        Back, Draft, Edit, Failure, Framed, Graph, Invalid, Onward, Segment, Setting, Write,
         compaction::{self, Compaction},
         fields::{line, text},
     },
 };
 
-/// Returns the lines that move the agent to the end of a path by rolling back turns, and add a note there; None if no number of
-/// turns achieves that.
-pub(super) fn lines(
-    graph: &dyn Graph,
-    back: &Back<'_>,
-    setting: &Setting,
-) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    // Entries after the head that are not part of the conversation are already there.
-    let stood = [back.stood, &walk::behind(graph, back.from)?].concat();
-    let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
-        return Ok(None);
-    };
-    let mut lines = Lines::behind(setting);
-    if turns > 0 {
-        lines.event(&json!({ "type": "thread_rolled_back", "num_turns": turns }));
+impl Write for Codex {
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        own_words(text)
     }
-    for entry in again {
-        lines.add(graph.line(entry)?);
+
+    fn replaces_all(&self, record: &Record) -> bool {
+        hint(record).0 & BASE != 0
     }
-    if let Some(note) = back.note {
-        lines.note(note, setting)?;
+
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        write::record(draft, setting)
     }
-    Ok(Some(lines.into_lines()))
+
+    fn framed(&self, records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
+        write::turns(records, setting)
+    }
+
+    /// Writes the lines that replace everything before them with a context, and add a note after it.
+    fn whole_context(
+        &self,
+        context: &[(Vec<u8>, Option<Edit>)],
+        note: Option<&str>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {
+        let items = context.iter().flat_map(|(line, edit)| match edit {
+            Some(Edit::Turns(turns)) => {
+                let items = Raw::object(line).map(|record| left_of(record, *turns));
+                items.into_iter().flatten().map(|item| item.bytes().to_vec()).collect()
+            }
+            Some(Edit::Content(_) | Edit::Later) | None => items_of(line),
+        });
+        let items: Vec<Vec<u8>> = items.collect();
+        let mut lines = compacted("", &items, setting);
+        if let Some(note) = note {
+            lines.note(note, setting)?;
+        }
+        Ok(Some(lines.into_lines()))
+    }
+
+    /// Returns the lines that move the agent to the end of a path by rolling back turns, and add a note there; None if no number of
+    /// turns achieves that.
+    fn branch(
+        &self,
+        graph: &dyn Graph,
+        back: &Back<'_>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        // Entries after the head that are not part of the conversation are already there.
+        let stood = [back.stood, &walk::behind(graph, back.from)?].concat();
+        let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
+            return Ok(None);
+        };
+        let mut lines = Lines::behind(setting);
+        if turns > 0 {
+            lines.event(&json!({ "type": "thread_rolled_back", "num_turns": turns }));
+        }
+        for entry in again {
+            lines.add(graph.line(entry)?);
+        }
+        if let Some(note) = back.note {
+            lines.note(note, setting)?;
+        }
+        Ok(Some(lines.into_lines()))
+    }
+
+    fn segment(&self, onward: &Onward<'_>, setting: &Setting) -> Result<Option<Segment>, Failure> {
+        segment::lines(onward, setting)
+    }
+
+    /// Writes the lines that replace everything before them with a summary and the kept messages.
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<compaction::Lines>, Failure> {
+        let mut items = Vec::new();
+        let add = |items: &mut Vec<Vec<u8>>, said: &[compaction::Said]| -> Result<(), Failure> {
+            for said in said {
+                // Items without content are not messages.
+                let line = graph.line(said.entry)?;
+                let says = |item: &Vec<u8>| {
+                    Raw::object(item).is_some_and(|item| item_message(item, None).is_some())
+                };
+                items.extend(items_of(&line).into_iter().filter(says).nth(said.nth));
+            }
+            Ok(())
+        };
+        add(&mut items, compaction.system)?;
+        let summary = format!("{SUMMARY}{}", compaction.summary);
+        items.push(asked(&summary));
+        add(&mut items, compaction.kept)?;
+        let lines = compacted(&summary, &items, setting).into_lines();
+        Ok(Some(compaction::Lines::More(lines)))
+    }
 }
 
 /// An entry that can be repeated.
@@ -122,52 +195,6 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
         again.pop();
     }
     Some((turns, again.into_iter().map(|said| said.entry).collect()))
-}
-
-/// Writes the lines that replace everything before them with a context, and add a note after it.
-pub(super) fn whole(
-    context: &[(Vec<u8>, Option<Edit>)],
-    note: Option<&str>,
-    setting: &Setting,
-) -> Result<Vec<Vec<u8>>, Invalid> {
-    let items = context.iter().flat_map(|(line, edit)| match edit {
-        Some(Edit::Turns(turns)) => {
-            let items = Raw::object(line).map(|record| left_of(record, *turns));
-            items.into_iter().flatten().map(|item| item.bytes().to_vec()).collect()
-        }
-        Some(Edit::Content(_) | Edit::Later) | None => items_of(line),
-    });
-    let items: Vec<Vec<u8>> = items.collect();
-    let mut lines = compacted("", &items, setting);
-    if let Some(note) = note {
-        lines.note(note, setting)?;
-    }
-    Ok(lines.into_lines())
-}
-
-/// Writes the lines that replace everything before them with a summary and the kept messages.
-pub(super) fn compaction(
-    graph: &dyn Graph,
-    compaction: &Compaction<'_>,
-    setting: &Setting,
-) -> Result<Vec<Vec<u8>>, Failure> {
-    let mut items = Vec::new();
-    let add = |items: &mut Vec<Vec<u8>>, said: &[compaction::Said]| -> Result<(), Failure> {
-        for said in said {
-            // Items without content are not messages.
-            let line = graph.line(said.entry)?;
-            let says = |item: &Vec<u8>| {
-                Raw::object(item).is_some_and(|item| item_message(item, None).is_some())
-            };
-            items.extend(items_of(&line).into_iter().filter(says).nth(said.nth));
-        }
-        Ok(())
-    };
-    add(&mut items, compaction.system)?;
-    let summary = format!("{SUMMARY}{}", compaction.summary);
-    items.push(asked(&summary));
-    add(&mut items, compaction.kept)?;
-    Ok(compacted(&summary, &items, setting).into_lines())
 }
 
 /// Returns the items of a record, or of the history it represents.

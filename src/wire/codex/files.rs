@@ -11,10 +11,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::hint::OPENS;
+use super::{Codex, hint::OPENS, read::meta};
 use crate::{
     json::Raw,
-    wire::{Base, FileName, Shelf, fields::string},
+    wire::{Base, FileName, Files, Shelf, fields::string, layout::resuming},
 };
 
 /// Codex's folders of threads.
@@ -22,20 +22,56 @@ const SHELVES: [&str; 2] = ["sessions", "archived_sessions"];
 /// The depth of a day's folder in them. Codex reads nothing below that.
 const DAY: usize = 3;
 
-/// Reads the file and offset at which the history of a file begins, from its first record.
-///
-/// All files of a fork record where the fork was made. Only the file that continues from exactly that place has its history in
-/// the other thread.
-pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
-    let [base, forked, fork] =
-        meta.pick(["history_base", "forked_from_id", "forked_from_ordinal_exclusive"]);
-    let [file, ordinal, bytes] =
-        base?.pick(["thread_id", "end_ordinal_exclusive", "end_byte_offset"]);
-    let number = |value: Option<Raw<'_>>| value.and_then(Raw::u64);
-    let ordinal = number(ordinal);
-    let is_fork = number(fork).is_none_or(|fork| Some(fork) == ordinal);
-    let session = string(forked).filter(|_| is_fork);
-    Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
+impl Files for Codex {
+    fn is_file_of(&self, file: &Path, session: &str) -> bool {
+        let name = file.file_name().and_then(|name| self::name(name.to_str()?));
+        name.is_some_and(|name| name.session == session)
+    }
+
+    fn resume(&self, session: &str, _file: &Path) -> Option<Vec<String>> {
+        resuming(["codex", "resume"], session)
+    }
+
+    /// Reads the file and offset at which the history of a file begins, from its first record.
+    ///
+    /// All files of a fork record where the fork was made. Only the file that continues from exactly that place has its history in
+    /// the other thread.
+    fn base(&self, record: Raw<'_>) -> Option<Base> {
+        let meta = meta(record)?;
+        let [base, forked, fork] =
+            meta.pick(["history_base", "forked_from_id", "forked_from_ordinal_exclusive"]);
+        let [file, ordinal, bytes] =
+            base?.pick(["thread_id", "end_ordinal_exclusive", "end_byte_offset"]);
+        let number = |value: Option<Raw<'_>>| value.and_then(Raw::u64);
+        let ordinal = number(ordinal);
+        let is_fork = number(fork).is_none_or(|fork| Some(fork) == ordinal);
+        let session = string(forked).filter(|_| is_fork);
+        Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
+    }
+
+    fn file_name(&self, name: &str) -> Option<FileName> {
+        self::name(name)
+    }
+
+    /// Returns the folders that may contain other files of the thread: the file's own, and those of its Codex folder.
+    fn shelves(&self, file: &Path) -> Vec<Shelf> {
+        let own = file.parent().map(|folder| Shelf { path: folder.to_owned(), depth: 0 });
+        let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
+        own.into_iter().chain(home(file).into_iter().flat_map(shelf)).collect()
+    }
+
+    /// Returns the path of another file of a thread: in the folder of its day, in the first of Codex's folders.
+    fn next_file(&self, file: &Path, name: &FileName) -> Option<PathBuf> {
+        let FileName { begun, id, session } = name;
+        let shelf = home(file)?.join(SHELVES.first()?);
+        let day = begun.split('T').next()?.split('-');
+        let folder = day.fold(shelf, |folder, part| folder.join(part));
+        Some(folder.join(format!("rollout-{begun}-{session}_{id}.jsonl")))
+    }
+
+    fn home(&self, file: &Path) -> Option<PathBuf> {
+        home(file).map(Path::to_owned)
+    }
 }
 
 /// Returns a number for the reason why Codex does not resume a file, from its first record; 0 if it does.
@@ -82,28 +118,12 @@ fn is_like(text: &str, shape: &str) -> bool {
     text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(is_like)
 }
 
-/// Returns the folders that may contain other files of the thread: the file's own, and those of its Codex folder.
-pub(super) fn shelves(file: &Path) -> Vec<Shelf> {
-    let own = file.parent().map(|folder| Shelf { path: folder.to_owned(), depth: 0 });
-    let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
-    own.into_iter().chain(home(file).into_iter().flat_map(shelf)).collect()
-}
-
 /// Returns the Codex folder that contains a file.
 pub(super) fn home(file: &Path) -> Option<&Path> {
     let is_shelf = |folder: &&Path| {
         SHELVES.iter().any(|shelf| folder.file_name().is_some_and(|name| name == *shelf))
     };
     file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent)
-}
-
-/// Returns the path of another file of a thread: in the folder of its day, in the first of Codex's folders.
-pub(super) fn next(file: &Path, name: &FileName) -> Option<PathBuf> {
-    let FileName { begun, id, session } = name;
-    let shelf = home(file)?.join(SHELVES.first()?);
-    let day = begun.split('T').next()?.split('-');
-    let folder = day.fold(shelf, |folder, part| folder.join(part));
-    Some(folder.join(format!("rollout-{begun}-{session}_{id}.jsonl")))
 }
 
 #[cfg(test)]
@@ -140,7 +160,7 @@ mod tests {
     #[test]
     fn other_files_lie_beside_a_file_and_in_its_codex() {
         let paths = |file: &str| -> Vec<(String, usize)> {
-            let shelves = shelves(Path::new(file)).into_iter();
+            let shelves = Codex.shelves(Path::new(file)).into_iter();
             shelves.map(|shelf| (shelf.path.to_string_lossy().into_owned(), shelf.depth)).collect()
         };
         let of = |path: &str, depth| (path.to_owned(), depth);

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
+    Codex,
     hint::{OPENS, ROLLBACK, hint, is_turn, starts},
     read::meta,
     walk,
@@ -28,7 +29,7 @@ use crate::{
     json::{self, Raw},
     model::{EntryNumber, Kind, Landmark, PlaceNumber, Record},
     wire::{
-        Before, Failure, Graph, Held, Invalid, Onward, Segment, Setting,
+        Before, Failure, Graph, Held, Invalid, Onward, Segment, Setting, Walk as _,
         fields::{line, text},
     },
 };
@@ -173,7 +174,7 @@ impl<'a> Chain<'a> {
             return Ok(OnPath::UpTo(number));
         };
         let graph = self.onward.then;
-        let resumed = walk::head(graph)?;
+        let resumed = Codex.head(graph)?;
         let mut limit = STEP;
         loop {
             let last = walk::path(graph, head, limit, resumed)?.entries;
@@ -181,7 +182,7 @@ impl<'a> Chain<'a> {
                 return Ok(OnPath::Among(0, last.into_iter().collect()));
             }
             // No rollback after a settled turn drops anything before it.
-            let settled = walk::settled(graph, &last)?.first().copied();
+            let settled = Codex.settled(graph, &last)?.first().copied();
             let settled = settled.map_or(Ok(None), |turn| self.number_of(turn))?;
             if let Some(n) = settled.filter(|n| *n < rollback) {
                 return Ok(OnPath::Among(n, last.into_iter().collect()));

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    Codex,
     backwards::Backwards,
     hint::{
         BASE, ROLLBACK, TURN, call, has_turn, hint, is_firm, is_turn, prepares, starts, turns_in,
@@ -17,18 +18,120 @@ use super::{
 use crate::{
     json::Raw,
     model::{EntryNumber, Kind, PlaceNumber, Record},
-    wire::{Before, Edit, Failure, Graph, Path, Sent},
+    wire::{Before, Edit, Failure, Graph, Path, Paths, Sent, Walk},
 };
 
 /// How many tokens of the user's messages a compaction without a history keeps.
 const KEPT_TOKENS: u64 = 20_000;
 
-/// Returns the entry at which Codex would resume: the last entry of the conversation that no rollback dropped.
-pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-    let seen = replay(graph, graph.end(), |seen| !seen.dropped && seen.kind.is_conversation())?;
-    let last =
-        seen.iter().find(|seen| !seen.dropped && seen.kind.is_conversation()).or(seen.first());
-    Ok(last.map(|seen| seen.entry))
+impl Walk for Codex {
+    /// Returns the entry at which Codex would resume: the last entry of the conversation that no rollback dropped.
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
+        let seen = replay(graph, graph.end(), |seen| !seen.dropped && seen.kind.is_conversation())?;
+        let last =
+            seen.iter().find(|seen| !seen.dropped && seen.kind.is_conversation()).or(seen.first());
+        Ok(last.map(|seen| seen.entry))
+    }
+
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
+        path(graph, head, limit, self.head(graph)?)
+    }
+
+    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
+        let resumed = self.head(graph)?;
+        Ok(Box::new(move |head, limit| path(graph, head, limit, resumed)))
+    }
+
+    /// Returns the last entry that remains when all turns of a path are dropped: the last of the conversation before the first turn.
+    fn start(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Option<EntryNumber>, Failure> {
+        let mut last = None;
+        for &entry in path {
+            let record = graph.record(entry)?;
+            if is_turn(&record) {
+                break;
+            }
+            last = if record.kind.is_conversation() { Some(entry) } else { last };
+        }
+        Ok(last)
+    }
+
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
+        let mut context: Vec<EntryNumber> = Vec::new();
+        let (mut is_whole, mut is_rolled_back) = (false, false);
+        for &entry in path.iter().rev() {
+            let record = graph.record(entry)?;
+            let flags = hint(&record).0;
+            is_rolled_back |= flags & ROLLBACK != 0;
+            if record.kind.is_conversation() {
+                context.push(entry);
+                is_whole = flags & BASE != 0;
+                if is_whole {
+                    break;
+                }
+            }
+        }
+        context.reverse();
+        let mut edits = Vec::new();
+        // A rollback into the history comes after it and before everything that was said since.
+        if let (true, Some(&base), Some(&head)) = (is_whole, context.first(), path.last())
+            && (is_rolled_back || context.len() == 1)
+        {
+            edits.extend(left_of(graph, base, head)?.map(|turns| (base, Edit::Turns(turns))));
+        }
+        let mut sent = Vec::new();
+        for entry in context {
+            let record = graph.record(entry)?;
+            if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
+                sent = kept(graph, sent)?;
+            }
+            sent.push(entry);
+        }
+        Ok(Sent { entries: of_their_kinds(graph, sent)?, edits, is_whole })
+    }
+
+    /// Returns which of the last entries of a path are settled: turns after which nothing before them can be dropped, unless a later
+    /// compaction without a history keeps some of the messages before them.
+    fn settled(
+        &self,
+        graph: &dyn Graph,
+        last: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
+        let (Some(&first), Some(&end)) = (last.first(), last.last()) else { return Ok(Vec::new()) };
+        let Some((graph, end)) = before(graph, end, self.head(graph)?)? else {
+            return Ok(Vec::new());
+        };
+        let seen = replay(graph, end, |one| !one.dropped && one.entry == first)?;
+        let mut last = last.iter().rev().peekable();
+        let mut settled = Vec::new();
+        // Whether a compaction after this place keeps messages and none after it has a history.
+        let mut keeps = None;
+        for one in seen.iter().filter(|one| !one.dropped) {
+            if last.next_if_eq(&&one.entry).is_none() {
+                continue;
+            }
+            if one.is_firm && keeps != Some(true) {
+                settled.push(one.entry);
+            }
+            if one.kind == Kind::Boundary && keeps != Some(false) {
+                keeps = Some(hint(&graph.record(one.entry)?).0 & BASE == 0);
+            }
+        }
+        settled.reverse();
+        Ok(settled)
+    }
+
+    /// Returns the last entry of each stretch that a rollback dropped.
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
+        let seen = replay(graph, graph.end(), |_| false)?;
+        let mut leaves: Vec<EntryNumber> =
+            seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
+        leaves.reverse();
+        Ok(leaves)
+    }
 }
 
 /// Returns the last `limit` entries of the path to a head. `resumed` is where Codex would resume.
@@ -72,7 +175,7 @@ pub(super) fn behind(
     graph: &dyn Graph,
     resumed: Option<EntryNumber>,
 ) -> Result<Vec<EntryNumber>, Failure> {
-    let Some(resumed) = head(graph)?.filter(|head| resumed == Some(*head)) else {
+    let Some(resumed) = Codex.head(graph)?.filter(|head| resumed == Some(*head)) else {
         return Ok(Vec::new());
     };
     let seen = replay(graph, graph.end(), |one| !one.dropped && one.entry == resumed)?;
@@ -80,57 +183,6 @@ pub(super) fn behind(
     let mut entries: Vec<EntryNumber> = kept.take_while(|entry| *entry != resumed).collect();
     entries.reverse();
     Ok(entries)
-}
-
-/// Returns the last entry that remains when all turns of a path are dropped: the last of the conversation before the first turn.
-pub(super) fn start(
-    graph: &dyn Graph,
-    path: &[EntryNumber],
-) -> Result<Option<EntryNumber>, Failure> {
-    let mut last = None;
-    for &entry in path {
-        let record = graph.record(entry)?;
-        if is_turn(&record) {
-            break;
-        }
-        last = if record.kind.is_conversation() { Some(entry) } else { last };
-    }
-    Ok(last)
-}
-
-/// Returns the entries of a path that Codex sends.
-pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-    let mut context: Vec<EntryNumber> = Vec::new();
-    let (mut is_whole, mut is_rolled_back) = (false, false);
-    for &entry in path.iter().rev() {
-        let record = graph.record(entry)?;
-        let flags = hint(&record).0;
-        is_rolled_back |= flags & ROLLBACK != 0;
-        if record.kind.is_conversation() {
-            context.push(entry);
-            is_whole = flags & BASE != 0;
-            if is_whole {
-                break;
-            }
-        }
-    }
-    context.reverse();
-    let mut edits = Vec::new();
-    // A rollback into the history comes after it and before everything that was said since.
-    if let (true, Some(&base), Some(&head)) = (is_whole, context.first(), path.last())
-        && (is_rolled_back || context.len() == 1)
-    {
-        edits.extend(left_of(graph, base, head)?.map(|turns| (base, Edit::Turns(turns))));
-    }
-    let mut sent = Vec::new();
-    for entry in context {
-        let record = graph.record(entry)?;
-        if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
-            sent = kept(graph, sent)?;
-        }
-        sent.push(entry);
-    }
-    Ok(Sent { entries: of_their_kinds(graph, sent)?, edits, is_whole })
 }
 
 /// Drops results whose call is of another kind. The call may be in the history at which the replay begins.
@@ -176,46 +228,9 @@ fn left_of(
     base: EntryNumber,
     path_head: EntryNumber,
 ) -> Result<Option<u64>, Failure> {
-    let Some((graph, end)) = before(graph, path_head, head(graph)?)? else { return Ok(None) };
+    let Some((graph, end)) = before(graph, path_head, Codex.head(graph)?)? else { return Ok(None) };
     let replay = run(graph, end, |one| !one.dropped && one.entry == base)?;
     Ok(replay.base.filter(|(entry, _)| *entry == base).and_then(|(_, left)| left))
-}
-
-/// Returns which of the last entries of a path are settled: turns after which nothing before them can be dropped, unless a later
-/// compaction without a history keeps some of the messages before them.
-pub(super) fn settled(
-    graph: &dyn Graph,
-    last: &[EntryNumber],
-) -> Result<Vec<EntryNumber>, Failure> {
-    let (Some(&first), Some(&end)) = (last.first(), last.last()) else { return Ok(Vec::new()) };
-    let Some((graph, end)) = before(graph, end, head(graph)?)? else { return Ok(Vec::new()) };
-    let seen = replay(graph, end, |one| !one.dropped && one.entry == first)?;
-    let mut last = last.iter().rev().peekable();
-    let mut settled = Vec::new();
-    // Whether a compaction after this place keeps messages and none after it has a history.
-    let mut keeps = None;
-    for one in seen.iter().filter(|one| !one.dropped) {
-        if last.next_if_eq(&&one.entry).is_none() {
-            continue;
-        }
-        if one.is_firm && keeps != Some(true) {
-            settled.push(one.entry);
-        }
-        if one.kind == Kind::Boundary && keeps != Some(false) {
-            keeps = Some(hint(&graph.record(one.entry)?).0 & BASE == 0);
-        }
-    }
-    settled.reverse();
-    Ok(settled)
-}
-
-/// Returns the last entry of each stretch that a rollback dropped.
-pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
-    let seen = replay(graph, graph.end(), |_| false)?;
-    let mut leaves: Vec<EntryNumber> =
-        seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
-    leaves.reverse();
-    Ok(leaves)
 }
 
 /// Returns the file, and the place in it before which the records of the path to a head are.

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::Kimi;
 use crate::{
     json::Raw,
-    wire::{Annex, Invalid, Share, fields::text, unread::is_beside_kimi_code},
+    wire::{Annex, Invalid, Layout, ReadTitles, Share, fields::text, unread::is_beside_kimi_code},
 };
 
 /// The live file. Rotated files have a number.
@@ -45,71 +46,90 @@ pub(super) fn rotation(name: &str) -> Option<u64> {
     name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
 }
 
-/// Returns the name that the agent would give the next file that is set aside.
-pub(super) fn archived_name(names: &[String]) -> String {
-    let newest = names.iter().filter_map(|name| rotation(name)).max().unwrap_or(0);
-    format!("context_{}.jsonl", newest.saturating_add(1))
-}
-
 /// Returns the settings file of a file's session.
-pub(super) fn state(file: &Path) -> Option<PathBuf> {
+fn state(file: &Path) -> Option<PathBuf> {
     let is_session = file.ends_with(LIVE) && !is_beside_kimi_code(file);
     is_session.then(|| file.with_file_name(STATE))
 }
 
-/// Returns the settings file as a further file of the session.
-pub(super) fn annex(file: &Path) -> Option<Annex> {
-    let from = state(file)?.parent()?.to_owned();
-    let (folder, name) = (PathBuf::new(), Some(STATE.to_owned()));
-    Some(Annex { from, folder, name, is_apart: false, share: Share::Session })
-}
-
 /// Reads a session's title from its settings. A title that nobody gave is the beginning of the first message.
-pub(super) fn titled(state: &Path, held: &[u8]) -> Option<[String; 2]> {
+fn titled(state: &Path, held: &[u8]) -> Option<[String; 2]> {
     let held = Raw::file(held)?;
     let is_given = held.get("title_generated").and_then(Raw::bool) == Some(true);
     let title = text(held, "custom_title").filter(|_| is_given)?;
     Some([session_of(&state.with_file_name(LIVE))?, title])
 }
 
-/// Returns the file that lists the folders of sessions: `kimi.json` next to `sessions/<hash of the folder>/<session>/`.
-pub(super) fn index(file: &Path) -> Option<PathBuf> {
-    Some(folder_hash(file)?.0.parent()?.join("kimi.json"))
-}
-
-/// Returns the folder of a file's session as spelled in that list.
-pub(super) fn listed_folder(file: &Path, index: &[u8]) -> Option<String> {
-    let hash = folder_hash(file)?.1;
-    let index: Value = serde_json::from_slice(index).ok()?;
-    let mut folders = index.get("work_dirs")?.as_array()?.iter();
-    let found =
-        folders.find_map(|known| known["path"].as_str().filter(|path| hash_of(path) == hash));
-    found.map(str::to_owned)
-}
-
-/// Adds the folder of a file's session to that list and returns it, unless it is already listed.
-pub(super) fn list_folder(
-    file: &Path,
-    index: &[u8],
-    folders: &[&str],
-) -> Result<Option<Vec<u8>>, Invalid> {
-    let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
-    let invalid = |why: &str| Invalid(why.to_owned());
-    let mut index: Value = match index.trim_ascii() {
-        [] => json!({}),
-        index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
-    };
-    let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
-    let listed = fields.entry("work_dirs").or_insert_with(|| json!([]));
-    let listed = listed.as_array_mut().ok_or_else(|| invalid("work_dirs is not a list"))?;
-    let is_its = |path: &str| hash_of(path) == hash;
-    if listed.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
-        return Ok(None);
+impl Layout for Kimi {
+    fn annexes(&self, file: &Path, _session: &str) -> Vec<Annex> {
+        let annex = |state: PathBuf| {
+            let (from, folder) = (state.parent()?.to_owned(), PathBuf::new());
+            let name = Some(STATE.to_owned());
+            Some(Annex { from, folder, name, is_apart: false, share: Share::Session })
+        };
+        state(file).and_then(annex).into_iter().collect()
     }
-    let unknown = "the session's folder is not listed, so Kimi CLI would empty the session";
-    let folder = folders.iter().find(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
-    listed.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
-    Ok(serde_json::to_vec_pretty(&index).ok())
+
+    fn title_list(&self, file: &Path) -> Option<(PathBuf, ReadTitles)> {
+        Some((state(file)?, |list, held| titled(list, held).into_iter().collect()))
+    }
+
+    fn keeper(&self, file: &Path) -> Option<PathBuf> {
+        self.is_state(file).then(|| file.with_file_name(LIVE))
+    }
+
+    fn is_state(&self, file: &Path) -> bool {
+        file.ends_with(STATE)
+    }
+
+    fn rotation(&self, name: &str) -> Option<u64> {
+        self::rotation(name)
+    }
+
+    fn archived_name(&self, names: &[String]) -> Option<String> {
+        let newest = names.iter().filter_map(|name| rotation(name)).max().unwrap_or(0);
+        Some(format!("context_{}.jsonl", newest.saturating_add(1)))
+    }
+
+    /// Returns the file that lists the folders of sessions: `kimi.json` next to `sessions/<hash of the folder>/<session>/`.
+    fn index(&self, file: &Path) -> Option<PathBuf> {
+        Some(folder_hash(file)?.0.parent()?.join("kimi.json"))
+    }
+
+    fn listed_folder(&self, file: &Path, index: &[u8]) -> Option<String> {
+        let hash = folder_hash(file)?.1;
+        let index: Value = serde_json::from_slice(index).ok()?;
+        let mut folders = index.get("work_dirs")?.as_array()?.iter();
+        let found =
+            folders.find_map(|known| known["path"].as_str().filter(|path| hash_of(path) == hash));
+        found.map(str::to_owned)
+    }
+
+    fn list_folder(
+        &self,
+        file: &Path,
+        index: &[u8],
+        folders: &[&str],
+    ) -> Result<Option<Vec<u8>>, Invalid> {
+        let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
+        let invalid = |why: &str| Invalid(why.to_owned());
+        let mut index: Value = match index.trim_ascii() {
+            [] => json!({}),
+            index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
+        };
+        let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
+        let listed = fields.entry("work_dirs").or_insert_with(|| json!([]));
+        let listed = listed.as_array_mut().ok_or_else(|| invalid("work_dirs is not a list"))?;
+        let is_its = |path: &str| hash_of(path) == hash;
+        if listed.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
+            return Ok(None);
+        }
+        let unknown = "the session's folder is not listed, so Kimi CLI would empty the session";
+        let folder =
+            folders.iter().find(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
+        listed.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
+        Ok(serde_json::to_vec_pretty(&index).ok())
+    }
 }
 
 /// Returns the folder of all sessions, and the hash of the folder that a file's session works in.

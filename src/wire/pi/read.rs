@@ -12,6 +12,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
+use super::{Pi, write::System};
 use crate::{
     json::{Kind as JsonKind, Raw, with_field},
     model::{
@@ -19,7 +20,8 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Answer, Answers, Earlier, Envelope, How, Link, Piece,
+        Answer, Answers, Earlier, Edited, Envelope, How, Link, Piece, Read, Scene, Telling, Titled,
+        Told, Write as _,
         answers::{parts, strings},
         fields::{self, json, other, shown, text},
     },
@@ -60,69 +62,165 @@ const LEFT: [&str; 2] = [
 /// pi's names for the usage counts.
 pub(super) const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
-/// Returns the values of an entry that paths need.
-pub(super) fn envelope(record: Raw<'_>) -> Envelope {
-    let [class, id, parent, time, message, summary] =
-        record.pick(["type", "id", "parentId", "timestamp", "message", "summary"]);
-    let class = class.and_then(Raw::text).unwrap_or_default();
-    let [role, excluded, stop] = message
-        .map_or([None; 3], |message| message.pick(["role", "excludeFromContext", "stopReason"]));
-    let kind = kind(&class, role, summary);
-    let is_header = class == HEADER_TYPE;
-    let name = id.and_then(link).filter(|_| !is_header);
-    let is_chained = !is_header && name.is_none() && parent.is_none();
-    let mut flags = 0;
-    let mut number = None;
-    if is_header {
-        flags |= HEADER;
-        if is_of_v1(record) {
-            flags |= V1;
-        }
-    } else if is_chained {
-        flags |= CHAINED;
-    }
-    if kind == Kind::Assistant || class == "model_change" {
-        flags |= MODEL;
-    }
-    let tag = |name: Option<Raw<'_>>| Some(NameTag::of(&name.and_then(link)?).get());
-    match kind {
-        Kind::Meta if class == "context_edit" => {
-            let [replacement, target] = record.pick(["replacement", "targetId"]);
-            flags |= EDIT;
-            if replacement.is_none_or(Raw::is_null) {
-                flags |= REMOVES;
+impl Read for Pi {
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        let [class, id, parent, time, message, summary] =
+            record.pick(["type", "id", "parentId", "timestamp", "message", "summary"]);
+        let class = class.and_then(Raw::text).unwrap_or_default();
+        let [role, excluded, stop] = message.map_or([None; 3], |message| {
+            message.pick(["role", "excludeFromContext", "stopReason"])
+        });
+        let kind = kind(&class, role, summary);
+        let is_header = class == HEADER_TYPE;
+        let name = id.and_then(link).filter(|_| !is_header);
+        let is_chained = !is_header && name.is_none() && parent.is_none();
+        let mut flags = 0;
+        let mut number = None;
+        if is_header {
+            flags |= HEADER;
+            if is_of_v1(record) {
+                flags |= V1;
             }
-            number = tag(target);
+        } else if is_chained {
+            flags |= CHAINED;
         }
-        Kind::Boundary => {
-            let [name, index] = record.pick(["firstKeptEntryId", "firstKeptEntryIndex"]);
-            number = tag(name);
-            if let Some(index) = index.and_then(Raw::u64) {
-                flags |= INDEX;
-                number = Some(index);
+        if kind == Kind::Assistant || class == "model_change" {
+            flags |= MODEL;
+        }
+        let tag = |name: Option<Raw<'_>>| Some(NameTag::of(&name.and_then(link)?).get());
+        match kind {
+            Kind::Meta if class == "context_edit" => {
+                let [replacement, target] = record.pick(["replacement", "targetId"]);
+                flags |= EDIT;
+                if replacement.is_none_or(Raw::is_null) {
+                    flags |= REMOVES;
+                }
+                number = tag(target);
+            }
+            Kind::Boundary => {
+                let [name, index] = record.pick(["firstKeptEntryId", "firstKeptEntryIndex"]);
+                number = tag(name);
+                if let Some(index) = index.and_then(Raw::u64) {
+                    flags |= INDEX;
+                    number = Some(index);
+                }
+            }
+            Kind::Meta if class == "session_info" => flags |= SENT,
+            Kind::Meta | Kind::Opaque => {}
+            // A command that the user ran only for himself, and an incomplete answer.
+            _ if is_true(excluded) => {}
+            Kind::Assistant if stop.and_then(Raw::text).is_some_and(|stop| is_broken(&stop)) => {}
+            _ => flags |= SENT,
+        }
+        let mut hint = vec![flags];
+        if let Some(number) = number {
+            put_varint(&mut hint, number);
+        }
+        Envelope {
+            kind,
+            name,
+            parent: match parent.filter(|parent| is_true(Some(*parent))).and_then(link) {
+                Some(parent) if !is_header => Link::Named(parent),
+                _ if is_chained => Link::Before,
+                _ => Link::Root,
+            },
+            time: self::time(time),
+            hint,
+        }
+    }
+
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        // Taken alone, a message without text of its own must be a change to an earlier one.
+        let is_later = record.get("message").is_some_and(|said| words(said).is_empty());
+        let place = if is_later { Place::Later } else { Place::First };
+        message(record, place).into_iter().collect()
+    }
+
+    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
+        let edited = match edits {
+            [Edited::Later] => return Vec::new(),
+            [Edited::Content(edit), ..] => edited(record, *edit).or_else(|| folded(record, edits)),
+            _ => None,
+        };
+        let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
+        prompt(record).into_iter().chain(message(record, Place::First)).collect()
+    }
+
+    /// The last name that the user gave.
+    fn titles(&self, record: &Record) -> Option<Titled> {
+        let is_name = record.kind == Kind::Meta && hint(record).0 & SENT != 0;
+        is_name.then_some(Titled::User)
+    }
+
+    fn title(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "name")
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let Some(message) = record.get("message") else { return Answers::default() };
+        let said = match text(message, "role").as_deref() {
+            Some("toolResult") => parts(message.get("content"), "text"),
+            // The output of a command that the user ran is sent like a result, but does not name a call.
+            Some("bashExecution") => parts(message.get("output"), "text"),
+            _ => return Answers::default(),
+        };
+        let texts = said.into_iter().filter_map(Piece::new).collect();
+        let call = text(message, "toolCallId").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
+    }
+
+    /// Returns what the agent left out, as reported by this entry.
+    ///
+    /// The suffix shows that `OpenClaw` truncated a text, the details that pi moved one to a file.
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        const CUT: &str = "⚠️ [Content truncated";
+        const CLEARED: &str = "[compacted: tool output removed to free context]";
+        if text(record, "type").as_deref() == Some("compaction") {
+            let before = record.get("tokensBefore").and_then(Raw::u64);
+            return vec![Earlier { tokens: (before, None), ..Earlier::new(How::Compacted) }];
+        }
+        if text(record, "type").as_deref() == Some("context_edit") {
+            let is_removal = record.get("replacement").is_none_or(Raw::is_null);
+            return vec![Earlier::new(if is_removal { How::Cleared } else { How::Edited })];
+        }
+        let details = record.get("message").and_then(|message| message.get("details"));
+        let file = details.and_then(|details| text(details, "fullOutputPath"));
+        let mut found = Vec::new();
+        for answer in self.answers(record).sent {
+            let call = Some(answer.call).filter(|call| !call.is_empty());
+            for words in answer.texts.into_iter().map(Piece::text) {
+                let is_cut = words.trim_end().lines().last().is_some_and(|last| last.contains(CUT));
+                let how = if is_cut {
+                    How::Cut
+                } else if words.trim() == CLEARED {
+                    How::Cleared
+                } else {
+                    continue;
+                };
+                found.push(Earlier { call: call.clone(), ..Earlier::new(how) });
+            }
+            if let Some(file) = file.clone() {
+                found.push(Earlier { call, file: Some(file), ..Earlier::new(How::Filed) });
             }
         }
-        Kind::Meta if class == "session_info" => flags |= SENT,
-        Kind::Meta | Kind::Opaque => {}
-        // A command that the user ran only for himself, and an incomplete answer.
-        _ if is_true(excluded) => {}
-        Kind::Assistant if stop.and_then(Raw::text).is_some_and(|stop| is_broken(&stop)) => {}
-        _ => flags |= SENT,
+        found
     }
-    let mut hint = vec![flags];
-    if let Some(number) = number {
-        put_varint(&mut hint, number);
+
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        self.names_model(record).then_some(Telling::Model)
     }
-    Envelope {
-        kind,
-        name,
-        parent: match parent.filter(|parent| is_true(Some(*parent))).and_then(link) {
-            Some(parent) if !is_header => Link::Named(parent),
-            _ if is_chained => Link::Before,
-            _ => Link::Root,
-        },
-        time: self::time(time),
-        hint,
+
+    /// The header, model changes and answers contain these facts.
+    fn told(&self, record: Raw<'_>) -> Told {
+        let said = record.get("message").unwrap_or(record);
+        let model = text(said, "model").or_else(|| text(said, "modelId"));
+        let scene = Scene {
+            folder: text(record, "cwd"),
+            model: model.clone(),
+            provider: text(said, "provider"),
+            ..Scene::default()
+        };
+        Told { model, scene, ..Told::default() }
     }
 }
 
@@ -159,57 +257,6 @@ fn summed(summary: Option<Raw<'_>>) -> String {
     summary.map_or_else(|| "undefined".to_owned(), shown)
 }
 
-/// Returns where an entry stores tool results.
-pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
-    let Some(message) = record.get("message") else { return Answers::default() };
-    let said = match text(message, "role").as_deref() {
-        Some("toolResult") => parts(message.get("content"), "text"),
-        // The output of a command that the user ran is sent like a result, but does not name a call.
-        Some("bashExecution") => parts(message.get("output"), "text"),
-        _ => return Answers::default(),
-    };
-    let texts = said.into_iter().filter_map(Piece::new).collect();
-    let call = text(message, "toolCallId").unwrap_or_default();
-    Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
-}
-
-/// Returns what the agent left out, as reported by this entry.
-///
-/// The suffix shows that `OpenClaw` truncated a text, the details that pi moved one to a file.
-pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
-    const CUT: &str = "⚠️ [Content truncated";
-    const CLEARED: &str = "[compacted: tool output removed to free context]";
-    if text(record, "type").as_deref() == Some("compaction") {
-        let before = record.get("tokensBefore").and_then(Raw::u64);
-        return vec![Earlier { tokens: (before, None), ..Earlier::new(How::Compacted) }];
-    }
-    if text(record, "type").as_deref() == Some("context_edit") {
-        let is_removal = record.get("replacement").is_none_or(Raw::is_null);
-        return vec![Earlier::new(if is_removal { How::Cleared } else { How::Edited })];
-    }
-    let details = record.get("message").and_then(|message| message.get("details"));
-    let file = details.and_then(|details| text(details, "fullOutputPath"));
-    let mut found = Vec::new();
-    for answer in answers(record).sent {
-        let call = Some(answer.call).filter(|call| !call.is_empty());
-        for words in answer.texts.into_iter().map(Piece::text) {
-            let is_cut = words.trim_end().lines().last().is_some_and(|last| last.contains(CUT));
-            let how = if is_cut {
-                How::Cut
-            } else if words.trim() == CLEARED {
-                How::Cleared
-            } else {
-                continue;
-            };
-            found.push(Earlier { call: call.clone(), ..Earlier::new(how) });
-        }
-        if let Some(file) = file.clone() {
-            found.push(Earlier { call, file: Some(file), ..Earlier::new(How::Filed) });
-        }
-    }
-    found
-}
-
 /// Returns the flags and number of an entry.
 pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
     let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, None) };
@@ -217,7 +264,7 @@ pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
 }
 
 /// Returns true if a header is one of v1. Compares as JavaScript does, which converts other values to numbers.
-pub(super) fn is_of_v1(header: Raw<'_>) -> bool {
+fn is_of_v1(header: Raw<'_>) -> bool {
     let number = |version: Raw<'_>| match version.kind() {
         JsonKind::Null | JsonKind::True => Some(1.0),
         JsonKind::False => Some(0.0),
@@ -260,13 +307,13 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
 
 /// Where a message of the system is: a later one tells what changes of an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+enum Place {
     First,
     Later,
 }
 
 /// Returns the message of an entry, if it is part of the conversation; one of the system as it is at its place.
-pub(super) fn message(record: Raw<'_>, place: Place) -> Option<Message> {
+fn message(record: Raw<'_>, place: Place) -> Option<Message> {
     let said = |role, blocks| {
         Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })
     };
@@ -330,7 +377,7 @@ pub(super) fn message(record: Raw<'_>, place: Place) -> Option<Message> {
 }
 
 /// Returns the system prompt in a compaction.
-pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
+fn prompt(record: Raw<'_>) -> Option<Message> {
     let message =
         record.get("systemMessage").filter(|message| message.kind() == JsonKind::Object)?;
     let is_boundary = text(record, "type").as_deref() == Some("compaction");
@@ -381,7 +428,7 @@ pub(super) fn words(message: Raw<'_>) -> String {
 }
 
 /// Returns an entry with its content replaced by an edit. An edit without content leaves nothing.
-pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
+fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
     let content = edit.get("replacement")?.get("content").map_or(&b"[]"[..], Raw::bytes);
     if text(record, "type").as_deref() == Some("custom_message") {
         return with_field(record.bytes(), "content", content);
@@ -391,6 +438,19 @@ pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
         .contains(&text(message, "role").unwrap_or_default().as_str());
     let message = is_editable.then(|| with_field(message.bytes(), "content", content))??;
     with_field(record.bytes(), "message", &message)
+}
+
+/// Returns a record whose system prompt includes the changes of later records.
+fn folded(record: Raw<'_>, later: &[Edited<'_>]) -> Option<Vec<u8>> {
+    let mut system = System::default();
+    system.see(record.bytes());
+    for edit in later {
+        if let Edited::Content(later) = edit {
+            system.see(later.bytes());
+        }
+    }
+    let key = if text(record, "type")? == "compaction" { "systemMessage" } else { "message" };
+    with_field(record.bytes(), key, system.message(Value::Null)?.to_string().as_bytes())
 }
 
 /// Returns the summary of a reverted branch, with the text that pi wraps around it.
