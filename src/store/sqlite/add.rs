@@ -5,7 +5,10 @@
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use crate::store::sqlite::bytes::{cover, long_values};
+use crate::store::sqlite::{
+    bytes::{cover, long_values},
+    query::execute,
+};
 use crate::{
     model::{
         Bulk, Card, FileNumber, GenerationNumber, NameTag, Operation, Parent, Place, Record,
@@ -71,8 +74,7 @@ fn add_all<T>(
 }
 
 pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<SessionKey, StoreError> {
-    db.prepare_cached("INSERT INTO session (format, id) VALUES (?, ?)")?
-        .execute([&name.format, &name.id])?;
+    execute(db, "INSERT INTO session (format, id) VALUES (?, ?)", [&name.format, &name.id])?;
     Ok(SessionKey(db.last_insert_rowid()))
 }
 
@@ -105,22 +107,17 @@ pub(super) fn add_facts(db: &Connection, all: &[Placed<'_>]) -> Result<(), Store
     add_growth(db, all)?;
     for Placed { session, operation, bulk, kept, .. } in all {
         for words in operation.words(bulk) {
-            db.prepare_cached(
-                "INSERT INTO words (session, operation, digest, salt, text) VALUES (?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                session.0,
-                operation.n,
-                words.digest().as_bytes(),
-                words.salt,
-                words.text
-            ])?;
+            let sql =
+                "INSERT INTO words (session, operation, digest, salt, text) VALUES (?, ?, ?, ?, ?)";
+            execute(
+                db,
+                sql,
+                params![session.0, operation.n, words.digest().as_bytes(), words.salt, words.text],
+            )?;
         }
         for (at, line) in kept.iter().enumerate() {
-            db.prepare_cached(
-                "INSERT INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)",
-            )?
-            .execute(params![session.0, operation.n, at, line])?;
+            let sql = "INSERT INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)";
+            execute(db, sql, params![session.0, operation.n, at, line])?;
         }
     }
     Ok(())
@@ -203,17 +200,16 @@ pub(super) fn add_twins_and_ties(
     ties: &[(GenerationNumber, Vec<Tie>)],
 ) -> Result<(), StoreError> {
     for twin in twins {
-        db.prepare_cached("INSERT OR IGNORE INTO twin (session, name) VALUES (?, ?)")?
-            .execute(params![session.0, twin.get()])?;
+        let sql = "INSERT OR IGNORE INTO twin (session, name) VALUES (?, ?)";
+        execute(db, sql, params![session.0, twin.get()])?;
     }
     for (generation, ties) in ties {
-        db.prepare_cached("DELETE FROM tie WHERE session = ? AND generation = ?")?
-            .execute(params![session.0, generation])?;
+        let sql = "DELETE FROM tie WHERE session = ? AND generation = ?";
+        execute(db, sql, params![session.0, generation])?;
         for Tie { kind, other } in ties {
-            db.prepare_cached(
-                "INSERT OR IGNORE INTO tie (session, generation, kind, other) VALUES (?, ?, ?, ?)",
-            )?
-            .execute(params![session.0, generation, kind.code(), other])?;
+            let sql =
+                "INSERT OR IGNORE INTO tie (session, generation, kind, other) VALUES (?, ?, ?, ?)";
+            execute(db, sql, params![session.0, generation, kind.code(), other])?;
         }
     }
     Ok(())
@@ -227,8 +223,8 @@ pub(super) fn add_places<'a>(
     places: impl Iterator<Item = &'a Place>,
 ) -> Result<(), StoreError> {
     for (file, place) in first.onwards().zip(places) {
-        db.prepare_cached("INSERT OR IGNORE INTO place (place, session, file) VALUES (?, ?, ?)")?
-            .execute(params![place.to_bytes(), session.0, file])?;
+        let sql = "INSERT OR IGNORE INTO place (place, session, file) VALUES (?, ?, ?)";
+        execute(db, sql, params![place.to_bytes(), session.0, file])?;
     }
     Ok(())
 }
@@ -240,23 +236,24 @@ pub(super) fn put_card(
     card: &Card,
     state: &State,
 ) -> Result<(), StoreError> {
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO card
+    let sql = "INSERT OR REPLACE INTO card
            (session, format, id, title, folder, started, active, turns, hidden, settled, state)
-         SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM session WHERE key = ?1",
-    )?
-    .execute(params![
-        session.0,
-        card.title,
-        card.folder,
-        card.started.unwrap_or_default().0,
-        card.active.unwrap_or_default().0,
-        card.turns,
-        card.hidden,
-        state.operations(),
-        long_values::pack(&state.to_bytes())?
-    ])?;
-    Ok(())
+         SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM session WHERE key = ?1";
+    execute(
+        db,
+        sql,
+        params![
+            session.0,
+            card.title,
+            card.folder,
+            card.started.unwrap_or_default().0,
+            card.active.unwrap_or_default().0,
+            card.turns,
+            card.hidden,
+            state.operations(),
+            long_values::pack(&state.to_bytes())?
+        ],
+    )
 }
 
 /// Replaces all derived rows of a session. `before` is the state that the old rows were derived from.
@@ -267,12 +264,11 @@ pub(super) fn derive(
     derived: &Derived,
 ) -> Result<(), StoreError> {
     for table in ["record", "twin", "tie"] {
-        db.prepare_cached(&format!("DELETE FROM {table} WHERE session = ?"))?
-            .execute([session.0])?;
+        execute(db, &format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
     }
     for place in &before.files {
-        db.prepare_cached("DELETE FROM place WHERE place = ? AND session = ?")?
-            .execute(params![place.to_bytes(), session.0])?;
+        let sql = "DELETE FROM place WHERE place = ? AND session = ?";
+        execute(db, sql, params![place.to_bytes(), session.0])?;
     }
     add_records(db, &[(session, &derived.records)])?;
     add_twins_and_ties(db, session, &derived.twins, &derived.ties)?;

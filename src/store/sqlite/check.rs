@@ -264,13 +264,12 @@ fn spans(
         }
         next = first.saturating_add(count);
     };
-    let mut query = db.prepare("SELECT key, count, size FROM segment ORDER BY key")?;
-    let mut rows = query.query([])?;
-    let mut spans = Vec::new();
-    while let Some(row) = rows.next()? {
-        let span = Span { first: row.get(0)?, count: row.get(1)?, size: row.get(2)? };
+    let sql = "SELECT key, count, size FROM segment ORDER BY key";
+    let spans = collect(db, sql, [], |row| {
+        Ok(Span { first: row.get(0)?, count: row.get(1)?, size: row.get(2)? })
+    })?;
+    for span in &spans {
         follow(span.first, span.count);
-        spans.push(span);
     }
     for line in bytes.loose(db)? {
         follow(line, 1);
@@ -468,26 +467,22 @@ impl Part<'_> {
 
     /// Returns the indexed strings of lines, in line order.
     fn texts(&self, lines: &Range<i64>) -> Result<Vec<Text>, StoreError> {
-        let mut query =
-            self.db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
-        let rows = query.query_map([lines.start, lines.end], |row| {
+        let sql = "SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?";
+        let mut texts = collect(self.db, sql, [lines.start, lines.end], |row| {
             let place = Place { line: row.get(1)?, at: row.get(2)?, size: row.get(3)? };
             Ok(Text { place, tag: row.get(0)? })
         })?;
-        let mut texts = rows.collect::<Result<Vec<_>, _>>()?;
         texts.sort_unstable_by_key(|text| (text.place.line, text.place.at));
         Ok(texts)
     }
 
     /// Returns the range of each session's line numbers.
     fn sessions(&self) -> Result<Vec<(i64, Range<i64>)>, StoreError> {
-        let mut query = self.db.prepare(
-            "SELECT session, min(line), max(line) FROM entry GROUP BY session ORDER BY session",
-        )?;
-        let rows = query.query_map([], |row| {
+        let sql =
+            "SELECT session, min(line), max(line) FROM entry GROUP BY session ORDER BY session";
+        collect(self.db, sql, [], |row| {
             Ok((row.get(0)?, row.get(1)?..row.get::<_, i64>(2)?.saturating_add(1)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Compares the ids of a session's entries with their lines.

@@ -20,7 +20,7 @@ use rusqlite::Connection;
 
 use crate::store::sqlite::{
     add::Placed,
-    query::{bounds, first, hash, unknown},
+    query::{self, bounds, first, hash, unknown},
     rows::Tables,
 };
 use crate::{
@@ -132,14 +132,11 @@ pub(super) fn each_row(
     hashes: Hashes,
     mut each: impl FnMut(u64, usize, Row) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let mut query = db.prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
-    let mut found = query.query([])?;
-    while let Some(row) = found.next()? {
+    query::each(db, "SELECT seq, body FROM journal ORDER BY seq", [], |row| {
         let seq = row.get(0)?;
         let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-        each(seq, body.len(), decode(seq, body, hashes)?)?;
-    }
-    Ok(())
+        each(seq, body.len(), decode(seq, body, hashes)?)
+    })
 }
 
 /// Returns the newest operation: its number in the store, and its hash.

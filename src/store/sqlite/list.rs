@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 
+use crate::store::sqlite::query::{collect, first};
 use crate::{
     model::{Card, SessionName, Tie, TieKind, Timestamp},
     store::{Listed, SessionFilter, SessionKey, StoreError, Within, values::agents_of},
@@ -27,10 +28,9 @@ const AGENTS: &str = "AND session NOT IN (
 pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
     let (conditions, bound) = conditions(filter);
     let cards = |which: &str, number: i64| -> Result<Vec<Listed>, StoreError> {
-        let mut query = db.prepare_cached(&format!("{CARDS} WHERE {conditions} {which}"))?;
+        let sql = format!("{CARDS} WHERE {conditions} {which}");
         let bound = bound.iter().cloned().chain([Value::from(number)]);
-        let found = query.query_map(params_from_iter(bound), listed)?;
-        Ok(found.collect::<Result<_, _>>()?)
+        collect(db, &sql, params_from_iter(bound), listed)
     };
     let mut keys: Vec<i64> = match (&filter.prefix, &filter.only) {
         (Some(prefix), _) => beginning(db, prefix)?,
@@ -68,9 +68,8 @@ pub(super) fn tally(
     bound.extend((!filter.sub_agents).then(|| TieKind::SubAgent.code().into()));
     let sql =
         format!("SELECT format, count(*) FROM card WHERE {conditions} {alone} GROUP BY format");
-    let mut query = db.prepare_cached(&sql)?;
-    let found = query.query_map(params_from_iter(bound), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(found.collect::<Result<_, _>>()?)
+    let found = collect(db, &sql, params_from_iter(bound), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.into_iter().collect())
 }
 
 /// Returns the SQL conditions of a filter, and their bound values. Fields that are not set add no condition, so that an index can
@@ -177,8 +176,8 @@ pub(super) fn beside(db: &Connection, one: &SessionName) -> Result<Vec<SessionNa
         let mut ask = |which: &str, bound: &[&str]| -> Result<(), StoreError> {
             let sql = format!("SELECT id FROM session WHERE format = ? AND {which} LIMIT 1");
             let bound = [format.as_str()].into_iter().chain(bound.iter().copied());
-            let id = db.prepare_cached(&sql)?.query_row(params_from_iter(bound), |row| row.get(0));
-            found.extend(id.optional()?.map(|id| SessionName { format: format.clone(), id }));
+            let id = first(db, &sql, params_from_iter(bound), |row| row.get(0))?;
+            found.extend(id.map(|id| SessionName { format: format.clone(), id }));
             Ok(())
         };
         ask("id < ? ORDER BY id DESC", &[id])?;
@@ -215,18 +214,16 @@ pub(super) fn tied(
     tie: &Tie,
     besides: Option<SessionKey>,
 ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-    let mut query = db.prepare_cached(
+    let mut found = collect(
+        db,
         "SELECT key, format, id FROM tie JOIN session ON key = session
          WHERE other = ? AND kind = ? AND session IS NOT ? AND +format = ?",
-    )?;
-    let found = query.query_map(
         params![tie.other, tie.kind.code(), besides.map(|key| key.0), format],
         |row| {
             let name = SessionName { format: row.get(1)?, id: row.get(2)? };
             Ok((SessionKey(row.get(0)?), name))
         },
     )?;
-    let mut found: Vec<_> = found.collect::<Result<_, _>>()?;
     found.sort_by(|(_, a), (_, b)| a.cmp(b));
     found.dedup();
     Ok(found)

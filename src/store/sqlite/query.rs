@@ -52,6 +52,27 @@ pub(super) fn first<T>(
     Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
 }
 
+/// Executes a cached statement.
+pub(super) fn execute(db: &Connection, sql: &str, params: impl Params) -> Result<(), StoreError> {
+    db.prepare_cached(sql)?.execute(params)?;
+    Ok(())
+}
+
+/// Passes on the rows of a cached query.
+pub(super) fn each(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut query = db.prepare_cached(sql)?;
+    let mut rows = query.query(params)?;
+    while let Some(row) = rows.next()? {
+        read(row)?;
+    }
+    Ok(())
+}
+
 /// A number in a column.
 pub(super) trait Number: Copy {
     fn number(self) -> u64;

@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
+use rusqlite::{Connection, Row, params, types::Value};
 
 use crate::store::sqlite::{
     add::OWN,
@@ -33,7 +33,7 @@ use crate::store::sqlite::{
         lines::{Bytes, LOST},
     },
     journal, open,
-    query::{self, Emptied, collect, hash},
+    query::{self, Emptied, collect, execute, first, hash},
     rows::Tables,
     witness,
     write::place,
@@ -720,7 +720,7 @@ impl Salvage {
     fn row_of(&self, file: &WantedFile) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?";
         let key = params![file.session.0, file.operation, file.n];
-        Ok(self.db().prepare_cached(sql)?.query_row(key, |row| row.get(0)).optional()?)
+        first(self.db(), sql, key, |row| row.get(0))
     }
 
     fn keep(&self, file: &WantedFile, bytes: Option<Vec<u8>>) -> Result<(), StoreError> {
@@ -731,12 +731,8 @@ impl Salvage {
             }
             None => LOST,
         };
-        self.db()
-            .prepare_cached(
-                "INSERT OR REPLACE INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)",
-            )?
-            .execute(params![file.session.0, file.operation, file.n, line])?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)";
+        execute(self.db(), sql, params![file.session.0, file.operation, file.n, line])
     }
 
     fn add(&mut self, line: &[u8], id: Option<&EntryId>) -> Result<i64, StoreError> {
@@ -749,10 +745,8 @@ impl Salvage {
         entry: EntryNumber,
         line: i64,
     ) -> Result<(), StoreError> {
-        self.db()
-            .prepare_cached("UPDATE entry SET line = ? WHERE session = ? AND n = ?")?
-            .execute(params![line, session.0, entry])?;
-        Ok(())
+        let sql = "UPDATE entry SET line = ? WHERE session = ? AND n = ?";
+        execute(self.db(), sql, params![line, session.0, entry])
     }
 
     /// Copies the derived record of an entry with a lost line, so that paths can still be followed through it.

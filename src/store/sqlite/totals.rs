@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 
-use crate::store::sqlite::{bytes::lines::Bytes, query::collect};
+use crate::store::sqlite::{
+    bytes::lines::Bytes,
+    query::{collect, each, execute},
+};
 use crate::store::{SessionKey, StoreError, Total};
 
 /// Adds the growth of a session, and the number of new sessions.
@@ -17,14 +20,11 @@ pub(super) fn add(
     entries: u64,
     bytes: u64,
 ) -> Result<(), StoreError> {
-    db.prepare_cached(
-        "INSERT INTO total (format, sessions, entries, bytes)
+    let sql = "INSERT INTO total (format, sessions, entries, bytes)
          SELECT format, ?2, ?3, ?4 FROM session WHERE key = ?1
          ON CONFLICT (format) DO UPDATE SET sessions = sessions + excluded.sessions,
-           entries = entries + excluded.entries, bytes = bytes + excluded.bytes",
-    )?
-    .execute(params![session.0, sessions, entries, bytes])?;
-    Ok(())
+           entries = entries + excluded.entries, bytes = bytes + excluded.bytes";
+    execute(db, sql, params![session.0, sessions, entries, bytes])
 }
 
 /// Returns the totals by format.
@@ -44,26 +44,24 @@ pub(super) fn read(db: &Connection) -> Result<Vec<Total>, StoreError> {
 pub(super) fn count(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreError> {
     let mut totals: BTreeMap<String, Total> = BTreeMap::new();
     let mut formats = BTreeMap::new();
-    let mut sessions = db.prepare("SELECT key, format FROM session")?;
-    let mut rows = sessions.query([])?;
-    while let Some(row) = rows.next()? {
+    each(db, "SELECT key, format FROM session", [], |row| {
         let (key, format): (i64, String) = (row.get(0)?, row.get(1)?);
         let total = totals.entry(format.clone()).or_default();
         total.format.clone_from(&format);
         total.sessions += 1;
         formats.insert(key, format);
-    }
-    let mut entries = db.prepare("SELECT session, line FROM entry ORDER BY session, n")?;
-    let mut rows = entries.query([])?;
-    while let Some(row) = rows.next()? {
+        Ok(())
+    })?;
+    each(db, "SELECT session, line FROM entry ORDER BY session, n", [], |row| {
         let format = formats.get(&row.get::<_, i64>(0)?);
-        let Some(total) = format.and_then(|format| totals.get_mut(format)) else { continue };
+        let Some(total) = format.and_then(|format| totals.get_mut(format)) else { return Ok(()) };
         total.entries += 1;
         total.bytes += match bytes.size_of(db, row.get(1)?) {
             Err(StoreError::Corrupt { .. }) => 0,
             size => size?,
         };
-    }
+        Ok(())
+    })?;
     Ok(totals.into_values().collect())
 }
 

@@ -26,7 +26,7 @@ use crate::store::sqlite::{
     bytes::{cover, lines::Bytes, redact},
     journal::{self, Hashes, Journal, Row},
     open::{Access, PATIENCE},
-    query::{self, Emptied, first},
+    query::{self, Emptied, collect, execute, first},
     totals,
 };
 use crate::{
@@ -85,7 +85,7 @@ impl SqliteStore {
         })?;
         let Some(last) = rows.last().map(|(seq, _)| *seq) else { return Ok(()) };
         self.add_to_tables(rows, None)?;
-        self.db().prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
+        execute(self.db(), "DELETE FROM journal WHERE seq <= ?", [last])?;
         let mut journal = self.journal_mut()?;
         (journal.overlay, journal.rows, journal.bytes) = (Overlay::default(), 0, 0);
         Ok(())
@@ -377,10 +377,8 @@ impl Transaction for Writing<'_> {
         let hash = commit.operation.hash;
         self.work(|writing| {
             let key = if let Some((key, row)) = session.zip(writing.row(seq, session, &commit)) {
-                store
-                    .db()
-                    .prepare_cached("INSERT INTO journal (seq, body) VALUES (?, ?)")?
-                    .execute(params![seq, row])?;
+                let sql = "INSERT INTO journal (seq, body) VALUES (?, ?)";
+                execute(store.db(), sql, params![seq, row])?;
                 let mut journal = store.journal_mut()?;
                 journal
                     .overlay
@@ -414,7 +412,7 @@ impl Transaction for Writing<'_> {
     fn freshened(&mut self) -> Result<(), StoreError> {
         self.work(|writing| {
             let tables = &writing.store.tables;
-            tables.db.prepare_cached("UPDATE rules SET version = ?")?.execute([RULES_VERSION])?;
+            execute(&tables.db, "UPDATE rules SET version = ?", [RULES_VERSION])?;
             tables.db.execute("DELETE FROM glance", [])?;
             totals::sum_up(&tables.db, &tables.bytes.borrow())
         })
@@ -449,12 +447,10 @@ impl Transaction for Writing<'_> {
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
         self.work(|writing| {
             let db = writing.store.db();
-            let mut all = db.prepare_cached("SELECT path FROM sighting")?;
             let paths: Vec<Vec<u8>> =
-                all.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            let mut forget = db.prepare_cached("DELETE FROM sighting WHERE path = ?")?;
+                collect(db, "SELECT path FROM sighting", [], |row| row.get(0))?;
             for path in paths.iter().filter(|path| is_meant(path)) {
-                forget.execute([path])?;
+                execute(db, "DELETE FROM sighting WHERE path = ?", [path])?;
             }
             Ok(())
         })

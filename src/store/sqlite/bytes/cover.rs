@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use crate::store::sqlite::{
     bytes::long_values,
-    query::{collect, first},
+    query::{collect, execute, first},
 };
 use crate::{
     model::{
@@ -105,8 +105,8 @@ pub(crate) fn add(
     tombstones: &[Tombstone],
 ) -> Result<(), StoreError> {
     for (entry, (came, _)) in gather(tombstones) {
-        db.prepare_cached("INSERT OR IGNORE INTO buried (tag, session, entry) VALUES (?, ?, ?)")?
-            .execute(params![tag(came), session.0, entry])?;
+        let sql = "INSERT OR IGNORE INTO buried (tag, session, entry) VALUES (?, ?, ?)";
+        execute(db, sql, params![tag(came), session.0, entry])?;
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ pub(crate) fn derive(
     session: SessionKey,
     state: &State,
 ) -> Result<(), StoreError> {
-    db.prepare_cached("DELETE FROM buried WHERE session = ?")?.execute([session.0])?;
+    execute(db, "DELETE FROM buried WHERE session = ?", [session.0])?;
     add(db, session, &state.tombstones)
 }
 

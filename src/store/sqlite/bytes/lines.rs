@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::store::sqlite::bytes::{
     body::{self, Parts, Place},
@@ -30,6 +30,7 @@ use crate::store::sqlite::bytes::{
     recent::Known,
     segments::Opened,
 };
+use crate::store::sqlite::query::{collect, execute, first};
 use crate::{
     model::{EntryId, EntryNumber, LineId, line::LINE_MAX},
     store::{Fault, FaultKind, NewLine, SessionKey, StoreError, commit::Whole, error::sound},
@@ -171,12 +172,11 @@ impl Bytes {
         if let Some(packing) = &mut self.packing {
             packing.push(db, key, size, body)?;
         } else {
-            db.prepare_cached("INSERT INTO fresh (key, size, body) VALUES (?, ?, ?)")?
-                .execute(params![key, size, body])?;
+            let sql = "INSERT INTO fresh (key, size, body) VALUES (?, ?, ?)";
+            execute(db, sql, params![key, size, body])?;
         }
         if id.is_none() {
-            db.prepare_cached("INSERT INTO tag (tag, line) VALUES (?, ?)")?
-                .execute(params![hash.get(..6), key])?;
+            execute(db, "INSERT INTO tag (tag, line) VALUES (?, ?)", params![hash.get(..6), key])?;
         }
         self.known.add_line(&hash, key);
         self.is_due |= key % PACK_EVERY == 0;
@@ -298,8 +298,8 @@ impl Bytes {
                 let place = Place { line: key, at: literal as u64, size: bytes.len() as u64 };
                 literal += bytes.len();
                 gap += bytes.len();
-                db.prepare_cached("INSERT INTO text (tag, line, at, size) VALUES (?, ?, ?, ?)")?
-                    .execute(params![whole.get(..6), key, place.at, place.size])?;
+                let sql = "INSERT INTO text (tag, line, at, size) VALUES (?, ?, ?, ?)";
+                execute(db, sql, params![whole.get(..6), key, place.at, place.size])?;
                 self.known.add_text(whole, place);
             }
         }
@@ -534,11 +534,9 @@ impl Bytes {
             if let Some((body, size)) = self.packing.as_ref().and_then(|packing| packing.get(key)) {
                 return Ok(Body::OnItsWay(body, size));
             }
-            let mut find = db.prepare_cached("SELECT body, size FROM fresh WHERE key = ?")?;
-            let inline = find
-                .query_row([key], |row| Ok(Body::Inline(row.get(0)?, row.get(1)?)))
-                .optional()?;
-            if let Some(body) = inline {
+            let sql = "SELECT body, size FROM fresh WHERE key = ?";
+            let inline = |row: &Row<'_>| Ok(Body::Inline(row.get(0)?, row.get(1)?));
+            if let Some(body) = first(db, sql, [key], inline)? {
                 return Ok(body);
             }
         }
@@ -566,8 +564,8 @@ impl Bytes {
             if let Some((_, size)) = self.packing.as_ref().and_then(|packing| packing.get(line)) {
                 return Ok(size);
             }
-            let mut find = db.prepare_cached("SELECT size FROM fresh WHERE key = ?")?;
-            if let Some(size) = find.query_row([line], |row| row.get(0)).optional()? {
+            let sql = "SELECT size FROM fresh WHERE key = ?";
+            if let Some(size) = first(db, sql, [line], |row| row.get(0))? {
                 return Ok(size);
             }
         }
@@ -577,9 +575,8 @@ impl Bytes {
 
     /// Returns the lines that are not in a segment yet.
     pub(crate) fn loose(&self, db: &Connection) -> Result<Vec<i64>, StoreError> {
-        let mut query = db.prepare_cached("SELECT key FROM fresh ORDER BY key")?;
-        let rows = query.query_map([], |row| row.get(0))?;
-        let mut lines = rows.collect::<Result<Vec<i64>, _>>()?;
+        let sql = "SELECT key FROM fresh ORDER BY key";
+        let mut lines: Vec<i64> = collect(db, sql, [], |row| row.get(0))?;
         if let Some(packing) = &self.packing {
             lines.extend(packing.lines());
             lines.sort_unstable();

@@ -20,9 +20,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+use crate::store::sqlite::query::{each, execute, first};
 use crate::{
     model::{line::LINE_MAX, put_varint, take_varint},
     store::StoreError,
@@ -348,15 +349,14 @@ pub(crate) struct Packed {
 
 impl Packed {
     pub(crate) fn insert(self, db: &Connection) -> Result<(), StoreError> {
-        db.prepare_cached(
-            "INSERT INTO segment (key, count, size, codec, sum, sizes, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            self.first, self.count, self.size, ZSTD, self.sum, self.sizes, self.body
-        ])?;
+        let sql = "INSERT INTO segment (key, count, size, codec, sum, sizes, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
+        execute(
+            db,
+            sql,
+            params![self.first, self.count, self.size, ZSTD, self.sum, self.sizes, self.body],
+        )?;
         let end = self.first + self.count;
-        db.prepare_cached("DELETE FROM fresh WHERE key < ?")?.execute([end])?;
-        Ok(())
+        execute(db, "DELETE FROM fresh WHERE key < ?", [end])
     }
 }
 
@@ -388,12 +388,9 @@ impl Packing {
             room: Vec::new(),
             is_large: false,
         };
-        let mut query = db.prepare_cached("SELECT key, size, body FROM fresh ORDER BY key")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (key, size, body) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            packing.push(db, key, size, body)?;
-        }
+        each(db, "SELECT key, size, body FROM fresh ORDER BY key", [], |row| {
+            packing.push(db, row.get(0)?, row.get(1)?, row.get(2)?)
+        })?;
         Ok(packing)
     }
 
@@ -557,15 +554,13 @@ impl Drop for Beside {
 
 /// Returns the number of the last line in a segment, or 0.
 pub(crate) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
-    let mut last =
-        db.prepare_cached("SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1")?;
-    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+    let sql = "SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1";
+    Ok(first(db, sql, [], |row| row.get(0))?.unwrap_or(0))
 }
 
 /// Returns the number of the newest line, or 0 for an empty store.
 pub(crate) fn last_line(db: &Connection) -> Result<i64, StoreError> {
-    let mut last = db.prepare_cached("SELECT key FROM fresh ORDER BY key DESC LIMIT 1")?;
-    match last.query_row([], |row| row.get(0)).optional()? {
+    match first(db, "SELECT key FROM fresh ORDER BY key DESC LIMIT 1", [], |row| row.get(0))? {
         Some(last) => Ok(last),
         None => last_packed(db),
     }

@@ -18,7 +18,7 @@ use crate::store::sqlite::{
         long_values,
         pack::{Bodies, Compressor, Segment},
     },
-    query::{bounds, first},
+    query::{bounds, each, first},
 };
 use crate::{
     model::line,
@@ -121,11 +121,10 @@ fn with_referrers(
         }
         room = segment.data;
     }
-    let mut query = db.prepare("SELECT key, body FROM fresh")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
+    each(db, "SELECT key, body FROM fresh", [], |row| {
         see(row.get(0)?, row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
-    }
+        Ok(())
+    })?;
     let mut written = BTreeSet::new();
     let mut rest: Vec<i64> = lines.keys().copied().collect();
     while let Some(key) = rest.pop() {

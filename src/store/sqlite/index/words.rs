@@ -35,7 +35,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, config::DbConfig, 
 use crate::store::sqlite::{
     index::seal,
     open::beside,
-    query::{self, Emptied, hash},
+    query::{self, Emptied, execute, hash},
 };
 use crate::{
     disk,
@@ -373,12 +373,8 @@ impl WordIndex {
         if count == 0 {
             return Ok(());
         }
-        self.db.prepare_cached("INSERT INTO piece VALUES (?, ?, ?, ?)")?.execute(params![
-            *documents,
-            session.0,
-            entries.start,
-            count
-        ])?;
+        let sql = "INSERT INTO piece VALUES (?, ?, ?, ?)";
+        execute(&self.db, sql, params![*documents, session.0, entries.start, count])?;
         for (entry, words) in words {
             let document = *documents + entry.since(entries.start);
             for (word, weight) in words {
@@ -465,10 +461,9 @@ impl WordIndex {
             Mark::File { path, length } => (Some(*length), Some(path.as_os_str().as_bytes())),
             Mark::Unknown => (None, None),
         };
-        self.db
-            .prepare_cached("INSERT OR REPLACE INTO reach VALUES (?, ?, ?, ?, ?, ?)")?
-            .execute(params![session.0, reach.next, operation, hash.as_bytes(), length, path])?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO reach VALUES (?, ?, ?, ?, ?, ?)";
+        let row = params![session.0, reach.next, operation, hash.as_bytes(), length, path];
+        execute(&self.db, sql, row)
     }
 
     /// Returns how much of the store is covered, if known.
