@@ -11,10 +11,13 @@ use crate::{
     archive::holder::Holder,
     disk,
     live::Denied,
-    model::{CheckpointNumber, OperationNumber, SessionName},
-    session::{Elsewhere, SessionError},
+    model::{
+        CheckpointNumber, OperationNumber, SessionName,
+        hint::{Hint, Line},
+    },
+    session::{Elsewhere, Gap, SessionError},
     settings::Exclusion,
-    store::StoreError,
+    store::{ErrorKind, StoreError, elsewhere, full},
     wire::{Failure, jsonl::ReadError},
 };
 
@@ -394,6 +397,116 @@ impl SyncError {
         )
     }
 
+    /// Returns the next steps.
+    pub fn hints(&self) -> Vec<Hint> {
+        match self {
+        Self::Store(error) => error.hints(),
+        Self::Session(error) => error.hints(),
+        Self::Held { .. } => vec!["try again, or wait longer with --wait SECONDS".into()],
+        Self::Loaded { holders, is_final, .. } => loaded(holders, *is_final),
+        Self::Uncaught { session, why, .. } => {
+            let first = match why.as_ref() {
+                Self::Loaded { holders, .. } => {
+                    let why = "end the agent; the next command then finishes the write";
+                    let ways = holders.iter().map(|holder| holder.way_to_end().into());
+                    ways.chain([why.into()]).collect()
+                }
+                Self::OutOfReach { .. } | Self::Behind { .. } => Vec::new(),
+                why => why.hints(),
+            };
+            let_go(session, first)
+        }
+        Self::Another { path, session, .. } => vec![
+            Line::new("status")
+                .option("session", session)
+                .to("name the session by its id or by the file in which it continues, as in"),
+            Line::new("attach").with(path).to("or make the session continue in the file that you named"),
+        ],
+        Self::Left { by, .. } => {
+            vec![
+                Line::new("import").with(by).to("import the newer file to continue in it"),
+            ]
+        }
+        Self::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
+            vec!["you can still append messages, and revert turns of the fork itself".into()]
+        }
+        Self::Unread(_) => {
+            vec![Line::new("import").flag("help").to("if you have an intact copy of that file, import it")]
+        }
+        Self::Unlisted { .. } => {
+            vec!["run this command again in the session's folder".into()]
+        }
+        Self::OutOfReach { .. } => vec![
+            Line::about("export")
+                .flag("list")
+                .to("list the states that can be exported to a file"),
+        ],
+        Self::NoFormat(_) | Self::UnreadAgent { .. } => {
+            vec![Line::new("import").flag("help").to("see which agents' sessions undertext reads")]
+        }
+        Self::Excluded { .. } | Self::LeftOut { by: Exclusion::Unread(_), .. } => {
+            vec![Hint::settings("")]
+        }
+        Self::LeftOut { session, .. } => vec![
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("to change the session only in the store, tell undertext to leave the file alone"),
+            Hint::settings(""),
+        ],
+        Self::Unredacted(error) => error.hints(),
+        Self::Nothing(Vain::Undo | Vain::Redo) => {
+            vec![Line::about("undo").flag("list").to("list the operations")]
+        }
+        Self::Compressed(_) => vec![
+            "decompress the file with the agent or `zstd -d`, then import it; undertext will keep the session in sync with it again".into(),
+        ],
+        Self::Nothing(Vain::Attach) => {
+            vec![Line::about("restore").to("restore the session's deleted files")]
+        }
+        Self::Ahead { .. } => {
+            vec![Line::new("doctor").flag("fix").to("import what the session's file still contains")]
+        }
+        Self::Behind { .. } => {
+            vec!["nothing is lost; the next command that changes the session tries again".into()]
+        }
+        Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
+        Self::Denied { session, path, why } => denied(session, path, why),
+        Self::NoPlace { why: NoPlace::Taken, .. } => vec![elsewhere()],
+        Self::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
+            "name another file; to change an agent's own file, use revert, switch or restore, which keep the old content".into(),
+        ],
+        Self::Foreign { owner, .. } => vec![
+            format!("run this as {owner}, without sudo").into(),
+            "commands that only read still work".into(),
+        ],
+        _ => Vec::new(),
+        }
+    }
+
+    /// Returns what a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Session(error) => error.kind(),
+            Self::NoFormat(_)
+            | Self::Another { .. }
+            | Self::UnreadAgent { .. }
+            | Self::Excluded { .. }
+            | Self::LeftOut { .. }
+            | Self::Invalid { .. }
+            | Self::Nothing(_)
+            | Self::Own(_)
+            | Self::Compressed(_)
+            | Self::Marked(_)
+            | Self::Misread(_)
+            | Self::Twins { .. }
+            | Self::NoPlace { .. }
+            | Self::Read(_) => ErrorKind::User,
+            _ => ErrorKind::Failed,
+        }
+    }
+
     /// Returns the error for a file that must not be written.
     pub(crate) fn denied(session: &SessionName, path: &Path, why: Denied) -> Self {
         let path = path.to_owned();
@@ -423,4 +536,53 @@ impl From<Failure> for SyncError {
     fn from(failure: Failure) -> Self {
         SessionError::from(failure).into()
     }
+}
+
+/// Returns hints for a session that other processes have open.
+fn loaded(holders: &[crate::live::Holder], is_final: bool) -> Vec<Hint> {
+    let why = if is_final {
+        "close the session there and run this again; while it is open, the agent would write the redacted text back"
+    } else {
+        "close the session there and run this again; while it is open, the agent continues from memory and would not see the change"
+    };
+    let hidden = holders.iter().filter(|holder| holder.terminal.is_none());
+    let ways = hidden.map(|holder| holder.way_to_end().into());
+    let is_guess = !is_final && !holders.is_empty() && holders.iter().all(|one| one.how.is_guess());
+    let force = is_guess.then(|| "if the agent has another session open there, add --force".into());
+    [why.into()].into_iter().chain(ways).chain(force).collect()
+}
+
+/// Returns hints for a file that must not be written.
+fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
+    match why {
+        Denied::Outside => vec![
+            Line::new("attach").with(path).to("if this is the session's own file, attach it"),
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("or tell undertext to leave the file alone"),
+        ],
+        Denied::Gone => vec![
+            "if the agent keeps sessions there, create the folder and try again".into(),
+            Line::new("export")
+                .option("session", session)
+                .option("out", path.file_name().unwrap_or_default())
+                .to("or write the session to a file in the current folder"),
+        ],
+        Denied::InPlace(_) => vec![
+            "move it away; the next command that changes the session writes the file again".into(),
+        ],
+        Denied::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
+            let_go(session, vec![full()])
+        }
+        _ => let_go(session, Vec::new()),
+    }
+}
+
+/// Appends to `first` the hint to detach the file.
+fn let_go(session: &str, first: Vec<Hint>) -> Vec<Hint> {
+    let or = if first.is_empty() { "" } else { "or " };
+    let off = Line::new("attach").option("session", session).flag("off");
+    let off = off.to(format!("{or}tell undertext to leave the file alone"));
+    first.into_iter().chain([off]).collect()
 }

@@ -21,7 +21,6 @@ pub use holder::Holder;
 pub use lock::{Told, Waiting};
 pub(crate) use lock::{is_lock, lock_if_there};
 pub(crate) use old_store::set_aside;
-pub(crate) use owner::has_others;
 pub use skip::{Skipped, Why};
 pub(crate) use workspace::without_credentials;
 pub use workspace::{Workspace, workspace};

@@ -6,7 +6,8 @@ use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 use crate::{
     archive::{NoPlace, SyncError},
     disk,
-    model::{BESIDE, DATABASE, WITNESS, is_own},
+    model::{DATABASE, WITNESS},
+    store::has_others,
 };
 
 /// Refuses to change a store that belongs to another user. Refuses root if the nearest existing folder belongs to another user.
@@ -45,12 +46,6 @@ fn name_of(user: u32) -> String {
         (fields.nth(1)? == user.to_string()).then(|| name.to_owned())
     });
     name.unwrap_or_else(|| format!("user {user}"))
-}
-
-/// Returns true if a folder contains files that undertext did not create, as far as it can be listed.
-pub(crate) fn has_others(folder: &Path) -> bool {
-    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|one| one.file_name());
-    names.into_iter().any(|name| !is_own(&name) && BESIDE.iter().all(|one| name != *one))
 }
 
 /// Refuses to create a store among other files, to protect a folder that was named by mistake.

@@ -1,9 +1,8 @@
 //! Converts the library's errors to command errors. The kind decides the exit code.
 
 use undertext::{
-    context::recover::Unrecovered,
     report::Hint,
-    store::{BundleError, Listed, StoreError},
+    store::{ErrorKind, Listed, StoreError},
     verbs::{self, OpsError, SessionError, SyncError},
 };
 
@@ -36,7 +35,12 @@ impl From<SyncError> for CommandError {
 
 impl From<OpsError> for CommandError {
     fn from(error: OpsError) -> Self {
-        let kind = kind_of(&error);
+        let kind = match error.kind() {
+            ErrorKind::User => Kind::User,
+            ErrorKind::Absent => Kind::Absent,
+            ErrorKind::Failed => Kind::Failed,
+            ErrorKind::Newer => Kind::NewerStore,
+        };
         let mut hints = error.hints();
         if let OpsError::Session(SessionError::AmbiguousSession { matches, .. }) = &error {
             hints.extend(candidates(matches));
@@ -48,62 +52,6 @@ impl From<OpsError> for CommandError {
             error => CommandError::new(kind, error),
         };
         hints.into_iter().fold(error, CommandError::hinted)
-    }
-}
-
-fn kind_of(error: &OpsError) -> Kind {
-    use OpsError as E;
-    match error {
-        E::Store(StoreError::Newer { .. } | StoreError::NewerFacts { .. })
-        | E::Bundle { why: BundleError::Newer(_), .. } => Kind::NewerStore,
-        E::Store(StoreError::Absent { .. })
-        | E::Session(
-            SessionError::NoSession(_)
-            | SessionError::NoSessionHere(_)
-            | SessionError::NoEntry(_)
-            | SessionError::NoCheckpoint { .. }
-            | SessionError::NoStep { .. },
-        )
-        | E::NoBranch { .. }
-        | E::NoOperation(_)
-        | E::NoFile { .. }
-        | E::NoContainer { .. }
-        | E::NoGeneration { .. } => Kind::Absent,
-        E::Store(StoreError::Foreign { .. })
-        | E::Session(
-            SessionError::AmbiguousSession { .. }
-            | SessionError::AmbiguousEntry { .. }
-            | SessionError::Start
-            | SessionError::Apart { .. },
-        )
-        | E::Sync(
-            SyncError::NoFormat(_)
-            | SyncError::Another { .. }
-            | SyncError::UnreadAgent { .. }
-            | SyncError::Excluded { .. }
-            | SyncError::LeftOut { .. }
-            | SyncError::Invalid { .. }
-            | SyncError::Nothing(_)
-            | SyncError::Own(_)
-            | SyncError::Compressed(_)
-            | SyncError::Marked(_)
-            | SyncError::Misread(_)
-            | SyncError::Twins { .. }
-            | SyncError::NoPlace { .. }
-            | SyncError::Read(_),
-        )
-        | E::BranchExists(_)
-        | E::CurrentBranch(_)
-        | E::BadName { .. }
-        | E::TooShort { .. }
-        | E::SecretReason
-        | E::NotUndoable { .. }
-        | E::NotKept { .. }
-        | E::NothingAsked
-        | E::Bundle { why: BundleError::Foreign, .. }
-        | E::Window { .. }
-        | E::Unrecovered(Unrecovered::Blocked { .. }) => Kind::User,
-        _ => Kind::Failed,
     }
 }
 

@@ -11,6 +11,7 @@ mod command;
 mod cut;
 mod entries;
 mod fact;
+pub mod hint;
 mod id;
 mod layout;
 pub mod line;

@@ -13,7 +13,6 @@ mod diff;
 mod entry;
 mod files;
 mod graph;
-mod hint;
 mod import;
 mod landing;
 mod later;
@@ -31,6 +30,8 @@ mod store;
 mod truncate;
 mod turn;
 mod watch;
+
+use crate::model::hint;
 
 pub use append::{Appended, AppendedEntry, NewEntry};
 pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};

@@ -4,7 +4,7 @@
 
 mod damage;
 pub(crate) mod derive;
-mod error;
+pub(crate) mod error;
 pub(crate) mod graph;
 mod growth;
 pub(crate) mod history;

@@ -1,11 +1,18 @@
 //! Errors of a store, by what the caller can do about them.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::{model::OperationNumber, store::Fault};
+use crate::{
+    model::{
+        BESIDE, OperationNumber,
+        hint::{Hint, Line},
+        is_own,
+    },
+    store::Fault,
+};
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +48,19 @@ impl FaultKind {
     pub fn is_damage(self) -> bool {
         !matches!(self, Self::Oddity | Self::Witness | Self::Unread | Self::Note)
     }
+}
+
+/// What a caller can do about an error. It decides the exit code of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request cannot be met: ask for something else.
+    User,
+    /// What was asked for does not exist.
+    Absent,
+    /// Something failed that should have worked.
+    Failed,
+    /// A newer version of the program wrote the data.
+    Newer,
 }
 
 /// A store's failure.
@@ -146,6 +166,57 @@ pub enum StoreError {
 pub(crate) const OTHER_WITNESS: &str = "it belongs to a different store from the one next to it";
 
 impl StoreError {
+    /// Returns the next steps.
+    pub fn hints(&self) -> Vec<Hint> {
+        match self {
+            Self::Forgotten { .. } => {
+                vec![
+                    Line::new("doctor").to("to see what this means and what you can do"),
+                    Line::new("doctor")
+                        .flag("fix")
+                        .to("to recover lost changes from session files"),
+                ]
+            }
+            Self::Old { .. } => vec![
+                Line::new("import")
+                    .to("move the store away, then import your agents' sessions again"),
+            ],
+            Self::Newer { .. } | Self::NewerFacts { .. } => {
+                vec!["update undertext, or name another store with --store".into()]
+            }
+            Self::Absent { path } if has_others(path) => vec![elsewhere()],
+            Self::Absent { .. } => beginnings().into(),
+            Self::Foreign { .. } => vec![
+                Line::new("doctor").to("check the store's folder"),
+                "or name another folder with --store".into(),
+            ],
+            Self::ReadOnly { path } if path.exists() => {
+                vec!["commands that only read still work".into()]
+            }
+            Self::ReadOnly { .. } => vec!["name another folder with --store".into()],
+            Self::Full => vec![full()],
+            Self::Corrupt { .. } => damage(),
+            Self::Refused(_) => vec![Line::new("verify").to("check the store for damage")],
+            Self::Busy | Self::Conflict | Self::Replaced { .. } | Self::Unsure { .. } => {
+                vec!["try again".into()]
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
+            Self::Io { .. } | Self::Database(_) => {
+                vec![Line::new("doctor").to("check the store's folder")]
+            }
+        }
+    }
+
+    /// Returns what a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Newer { .. } | Self::NewerFacts { .. } => ErrorKind::Newer,
+            Self::Absent { .. } => ErrorKind::Absent,
+            Self::Foreign { .. } => ErrorKind::User,
+            _ => ErrorKind::Failed,
+        }
+    }
+
     /// Makes a [`StoreError::Io`] for a path.
     pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self::Io { path: path.to_owned(), source }
@@ -169,4 +240,33 @@ pub(crate) fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, Store
         Err(StoreError::Corrupt { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns true if a folder contains files that undertext did not create, as far as it can be listed.
+pub(crate) fn has_others(folder: &Path) -> bool {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|one| one.file_name());
+    names.into_iter().any(|name| !is_own(&name) && BESIDE.iter().all(|one| name != *one))
+}
+
+/// Returns the hint for a folder that has no store.
+pub(crate) fn elsewhere() -> Hint {
+    "with --store, name a folder that has a store, is empty, or does not exist yet".into()
+}
+
+/// Returns the two ways to get a first session.
+pub(crate) fn beginnings() -> [Hint; 2] {
+    [
+        Line::new("import").to("import your agents' sessions"),
+        Line::new("new").to("start a session for your own agent"),
+    ]
+}
+
+/// Returns the hint for a full disk.
+pub(crate) fn full() -> Hint {
+    "nothing is lost; make room and try again".into()
+}
+
+/// Returns hints for a damaged store.
+pub(crate) fn damage() -> Vec<Hint> {
+    vec![Line::new("verify").to("see what is damaged"), Hint::mend()]
 }

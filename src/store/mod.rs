@@ -35,8 +35,8 @@ pub use commit::{
     Commit, Covered, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut,
     Whole,
 };
-pub use error::{FaultKind, StoreError};
-pub(crate) use error::{OTHER_WITNESS, sound};
+pub use error::{ErrorKind, FaultKind, StoreError};
+pub(crate) use error::{OTHER_WITNESS, beginnings, damage, elsewhere, full, has_others, sound};
 pub use fault::Fault;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;

@@ -10,9 +10,12 @@ use crate::{
         stages::SummaryError,
         window::{Source, too_small},
     },
-    model::{GenerationNumber, OperationNumber, State},
-    session::SessionError,
-    store::{BundleError, StoreError},
+    model::{
+        GenerationNumber, OperationNumber, State,
+        hint::{Hint, Line},
+    },
+    session::{SessionError, error::listed},
+    store::{BundleError, ErrorKind, StoreError, damage},
     wire::Failure,
 };
 
@@ -203,9 +206,136 @@ impl From<Failure> for OpsError {
 }
 
 impl OpsError {
+    /// Returns hints for what to do next.
+    pub fn hints(&self) -> Vec<Hint> {
+        match self {
+            Self::Store(error) => error.hints(),
+            Self::Session(error) => error.hints(),
+            Self::Sync(error) => error.hints(),
+            Self::NoBundle(_) => damage(),
+            Self::Bundle { why: BundleError::Newer(_), .. } => vec!["update undertext".into()],
+            Self::Bundle { why: BundleError::Short | BundleError::Damaged(_), .. } => {
+                vec!["copy the file again from where it was written, or use another backup".into()]
+            }
+            Self::Bundle { .. } => {
+                vec![Line::new("import").flag("help").to("see what can be imported")]
+            }
+            Self::Overtaken => vec!["try again".into()],
+            Self::NoBranch { branches, .. } => {
+                vec![Line::about("branch").to(format!("{}; list them", there_are(branches)))]
+            }
+            Self::CurrentBranch(_) => {
+                vec![Line::about("branch").to("switch to another branch first; list the branches")]
+            }
+            Self::BranchExists(name) => {
+                vec![Line::about("switch").with(name).to("to switch to it")]
+            }
+            Self::NoOperation(_) | Self::NotUndoable { .. } => {
+                vec![Line::about("undo").flag("list").to("list the operations")]
+            }
+            Self::NotKept { wanted, .. } => {
+                vec![
+                    Line::about("revert")
+                        .with(wanted)
+                        .to(format!("to go back to {wanted} itself, leave out --keep")),
+                ]
+            }
+            Self::NoFile { among, .. } => {
+                let among: Vec<String> = among
+                    .iter()
+                    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+                    .collect();
+                let names = there_are(&among);
+                vec![Line::about("export").flag("list").to(format!("{names}; list them"))]
+            }
+            Self::NoContainer { .. } => {
+                vec!["leave out --container, and name a file that does not end in .zst".into()]
+            }
+            Self::NoGeneration { newest, .. } => {
+                let words = format!("generations 1 to {newest} exist; list them");
+                vec![Line::about("export").flag("list").to(words)]
+            }
+            Self::Window { .. } | Self::Unrecovered(Unrecovered::Blocked { .. }) => {
+                let words =
+                    "set another window with --window, or lower window.block in config.toml";
+                vec![Hint::settings(words)]
+            }
+            Self::Unrecovered(Unrecovered::DoesNotFit { largest, .. }) => {
+                let largest = largest.first().map(|large| {
+                    Line::about("show").with(&large.entry).to("see what is in the largest entry")
+                });
+                let rest = [
+                    Line::about("log")
+                        .flag("checkpoints")
+                        .to("list the turns that you can go back to"),
+                    "or use a model with a larger window".into(),
+                ];
+                largest.into_iter().chain(rest).collect()
+            }
+            Self::Summary { strict, .. } => {
+                let extract = Line::about("compact")
+                    .option("summarizer", "extract")
+                    .to("to compact without a model");
+                let statistics = "or leave out --strict to accept statistics instead of a summary";
+                [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
+            }
+            Self::Hook { .. } => vec!["the setting is compaction.before in config.toml".into()],
+            Self::Unset { .. } => {
+                let words = "fix the file, or change it in the agent, then run the command again";
+                vec![words.into()]
+            }
+            Self::TooShort { .. } => {
+                vec!["include some of the text around it, exactly as it appears there".into()]
+            }
+            Self::SecretReason => vec!["give a reason without it: reasons are kept".into()],
+            Self::NothingAsked => vec!["give a PROMPT".into()],
+            Self::BadName { .. } => {
+                vec![
+                    Line::new("branch")
+                        .flag("help")
+                        .to("a name such as second-try is valid; see the help"),
+                ]
+            }
+            Self::Model(error) if error.fault.is_transient() => vec!["try again later".into()],
+            Self::Model(_) => vec![Hint::settings("check the provider's settings in config.toml")],
+        }
+    }
+
+    /// Returns what a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Session(error) => error.kind(),
+            Self::Sync(error) => error.kind(),
+            Self::Bundle { why: BundleError::Newer(_), .. } => ErrorKind::Newer,
+            Self::NoBranch { .. }
+            | Self::NoOperation(_)
+            | Self::NoFile { .. }
+            | Self::NoContainer { .. }
+            | Self::NoGeneration { .. } => ErrorKind::Absent,
+            Self::BranchExists(_)
+            | Self::CurrentBranch(_)
+            | Self::BadName { .. }
+            | Self::TooShort { .. }
+            | Self::SecretReason
+            | Self::NotUndoable { .. }
+            | Self::NotKept { .. }
+            | Self::NothingAsked
+            | Self::Bundle { why: BundleError::Foreign, .. }
+            | Self::Window { .. }
+            | Self::Unrecovered(Unrecovered::Blocked { .. }) => ErrorKind::User,
+            _ => ErrorKind::Failed,
+        }
+    }
+
     /// Returns the error for a branch that a session does not have.
     pub(super) fn no_branch(state: &State, wanted: &str) -> Self {
         let branches = state.branches.keys().cloned().collect();
         Self::NoBranch { wanted: wanted.to_owned(), branches }
     }
+}
+
+/// Returns "available: " and the names.
+fn there_are(names: &[String]) -> String {
+    format!("available: {}", listed(names))
 }

@@ -5,7 +5,6 @@
 //!
 //! Invariant: a verb never holds a lock, a transaction or a half-made change.
 
-mod advice;
 pub(crate) mod agent;
 pub(crate) mod back;
 mod error;
@@ -16,7 +15,7 @@ pub(crate) mod upkeep;
 pub(crate) mod window;
 
 pub use crate::mend::Agents;
-pub use crate::verbs::advice::{shortened, spelling};
+pub use crate::session::error::{shortened, spelling};
 pub use crate::verbs::agent::append::{append, append_cut};
 pub use crate::verbs::agent::gate::{Gate, Snapshot, Ticket, Waited};
 pub use crate::verbs::agent::handle::Handle;

@@ -18,7 +18,7 @@ use crate::{
     model::{self, DATABASE, MENDING, SEAL, TRANSCRIPTS, WITNESS, WORDS},
     purge,
     report::{Ailment, Cure, Forgetful},
-    store::{Access, Fault, OTHER_WITNESS, SqliteStore, StoreError},
+    store::{Access, Fault, OTHER_WITNESS, SqliteStore, StoreError, has_others},
     verbs::OpsError,
     wire::discover::{self, Keeping},
 };
@@ -89,7 +89,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         );
     }
     // Files that someone else put there, and a folder that is not only for the store, may have any mode.
-    let is_shared = archive::has_others(&root);
+    let is_shared = has_others(&root);
     let is_judged = |path: &Path| match path.parent() {
         _ if path == root => !is_shared,
         Some(folder) if folder == root => path.file_name().is_some_and(model::is_own),

@@ -105,12 +105,12 @@ impl Hint {
     }
 
     /// Returns the hint to undo the change.
-    pub(super) fn undo() -> Self {
+    pub(crate) fn undo() -> Self {
         Line::about("undo").to("to undo")
     }
 
     /// Returns the hint to undo one operation, even if others followed it.
-    pub(super) fn undo_of(operation: OperationNumber) -> Self {
+    pub(crate) fn undo_of(operation: OperationNumber) -> Self {
         Line::about("undo").option("op", operation.to_string()).to("to undo")
     }
 
