@@ -232,7 +232,7 @@ fn show_hidden(
         let hidden = verbs::hidden(session, &target)?;
         if context.json {
             for part in &hidden.texts {
-                context.answer(&Uncovered { hidden: &hidden, part, text: part.hidden() })?;
+                context.answer(&Uncovered::new(&hidden, part, part.hidden()))?;
             }
             continue;
         }
@@ -240,7 +240,7 @@ fn show_hidden(
             writeln!(context.output)?;
         }
         let id = format!("{:.DIGITS$}", one.whole);
-        let size = counted(one.hidden(), "character", "characters");
+        let size = counted(one.hidden, "character", "characters");
         let tool = one.tool.as_deref().unwrap_or("?");
         let subject = one.subject.as_deref().unwrap_or_default();
         write_head(context, &[&numbered(one.turn), &id, tool, &size, subject])?;
@@ -327,7 +327,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
     let mut table = Table::new(sides).headed(heads).yielding(&[7, 9]);
     let is_narrow = is_narrow(context);
     for one in replaced {
-        let Resized { before, after } = one.chars();
+        let Resized { before, after } = one.characters;
         let tool = one.tool.as_deref().unwrap_or("?");
         let subject = one.subject.as_deref().unwrap_or_default();
         let (beside, last) = if is_narrow { ("", "") } else { (tool, subject) };
@@ -337,7 +337,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
             Cell::new(Label::Tool, beside),
             Cell::new(Label::Plain, &grouped(before)),
             Cell::new(Label::Plain, &grouped(after)),
-            Cell::new(Label::Plain, &share(one.hidden(), before)),
+            Cell::new(Label::Plain, &share(one.hidden, before)),
             Cell::new(Label::Id, &one.operation.to_string()),
             Cell::new(Label::Dim, one.command),
             Cell::new(Label::Warning, if one.undone { "undone" } else { "" }),

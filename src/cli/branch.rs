@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use undertext::model::CheckpointNumber;
-use undertext::report::{Branched, Line, Report as _};
+use undertext::report::{Branched, Line, ListedBranch, Report as _, RevertedEnd};
 use undertext::verbs;
 
 use super::common;
@@ -69,44 +69,37 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     let opened = context.look(wanted)?;
     let session = &opened.at()?;
     let mut branches = verbs::branches(session)?;
-    let mut ends = verbs::reverted_ends(session)?;
+    let ends = verbs::reverted_ends(session)?;
     for listed in &mut branches {
-        if let Some(end) = ends.iter().find(|end| end.branches.contains(&listed.branch)) {
+        let is_of = |end: &&RevertedEnd| end.branches.iter().any(|name| listed.is_named(name));
+        if let Some(end) = ends.iter().find(is_of) {
             (listed.reverted, listed.after, listed.turns) = (true, end.after, Some(end.turns));
         }
     }
-    ends.retain(|end| end.branches.is_empty());
+    let unnamed = ends.into_iter().filter(|end| end.branches.is_empty());
+    branches.extend(unnamed.map(ListedBranch::unnamed));
     if context.answer_all(&branches)? {
-        context.answer_all(&ends)?;
         return Ok(Exit::Yes);
     }
     let now = context.env.ambient().now();
     let age = |time| context.env.zone.age(now, time);
     let mut table = Table::new([Align::Left; 6]);
-    for listed in branches {
+    for listed in &branches {
+        let name = listed.branch.as_ref().map(|name| Cell::new(Label::Branch, name));
         let parting = parting(listed.after, listed.turns);
         table.row([
             Cell::new(Label::Head, if listed.current { "*" } else { "" }),
-            Cell::new(Label::Branch, &listed.branch),
+            name.unwrap_or_else(|| Cell::new(Label::Dim, "(no name)")),
             Cell::new(Label::Id, &common::short(listed.entry)),
             Cell::new(Label::Time, &listed.time.map(age).unwrap_or_default()),
             Cell::new(Label::Warning, &parting),
             Cell::new(Label::Plain, listed.words.as_deref().unwrap_or_default()),
         ]);
     }
-    for end in &ends {
-        table.row([
-            Cell::new(Label::Head, ""),
-            Cell::new(Label::Dim, "(no name)"),
-            Cell::new(Label::Id, &common::short(Some(end.entry))),
-            Cell::new(Label::Time, &end.time.map(age).unwrap_or_default()),
-            Cell::new(Label::Warning, &parting(end.after, Some(end.turns))),
-            Cell::new(Label::Plain, &end.words),
-        ]);
-    }
     context.show(&table)?;
-    if let Some(end) = ends.first() {
-        let line = Line::about("branch").with("NAME").entry(end.entry);
+    let unnamed = branches.iter().find(|listed| listed.branch.is_none());
+    if let Some(entry) = unnamed.and_then(|listed| listed.entry) {
+        let line = Line::about("branch").with("NAME").entry(entry);
         let told = format!("Name one: {}", context.output.spell(&line));
         if context.output.width().is_none_or(|columns| safe::width(&told) <= columns) {
             context.output.note(&told);

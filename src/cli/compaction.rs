@@ -53,11 +53,11 @@ pub(crate) fn say_plan(
     let wanted = kit.compacting();
     let plan = verbs::plan_compaction(&opened.at()?, &wanted)?;
     show_plan(context, &plan)?;
-    if plan.parts.is_ok() && opened.archive.is_preview() {
+    if plan.nothing.is_none() && opened.archive.is_preview() {
         let workspace = context.workspace();
         verbs::try_compaction(&opened.at()?, &workspace, &wanted)?;
     }
-    Ok(plan.parts.is_ok())
+    Ok(plan.nothing.is_none())
 }
 
 fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
@@ -73,15 +73,14 @@ fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> 
             Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
         ]);
     };
-    match plan.parts {
-        Ok(parts) => {
-            row("summarised", parts.summarised);
-            row("kept", parts.kept);
-            row("earlier summaries", parts.carried);
-            row("system prompt", parts.system);
-            context.show(&table)?;
-        }
-        Err(why) => context.say(&capitalise(&why.to_string()))?,
+    if let Some(why) = plan.nothing {
+        context.say(&capitalise(&why.to_string()))?;
+    } else {
+        row("summarised", plan.parts.summarised);
+        row("kept", plan.parts.kept);
+        row("earlier summaries", plan.parts.carried);
+        row("system prompt", plan.parts.system);
+        context.show(&table)?;
     }
     if !plan.losses.is_empty() {
         context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;

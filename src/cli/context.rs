@@ -154,7 +154,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let window = &found.window;
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
-    let sent = Sent { session, found: &found, near: &near, is_counted };
+    let measured = if is_counted { found.counted() } else { found.measured };
+    let sent = Sent::new(session, &found, measured, &near);
     models::warn_tight(context, &|_| (), session, window);
     if window.verdict == Verdict::Blocked {
         let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
@@ -252,9 +253,10 @@ fn tell_programs(
     for items in prepared.items.chunks(TOLD) {
         let ids = ids(archive, sent.session, items.iter().flat_map(|item| item.entries.iter()))?;
         for item in items {
-            total += item.tokens.unwrap_or(0);
+            let (role, origin, tokens) = (item.role(), item.origin, item.tokens.unwrap_or(0));
+            total += tokens;
             let entries = named(&ids, &item.entries);
-            context.answer(&SentMessage { n, item, entries, total })?;
+            context.answer(&SentMessage { n, role, origin, entries, tokens, total })?;
             n += 1;
         }
     }
@@ -262,7 +264,7 @@ fn tell_programs(
         let ids = ids(archive, sent.session, changes.iter().flat_map(|change| &*change.entries))?;
         for change in changes {
             let entries = named(&ids, &change.entries);
-            context.answer(&Treatment { change, entries })?;
+            context.answer(&Treatment::new(change, entries))?;
         }
     }
     Ok(())
@@ -279,7 +281,7 @@ struct Row<'a> {
 
 /// Returns a row for the tokens that belong to no message, then one per message. The rows add up to the size of the request.
 fn rows<'a>(sent: &'a Sent<'_>) -> impl Iterator<Item = Row<'a>> + Clone {
-    let unrecorded = Some((None, sent.unrecorded())).filter(|(_, tokens)| *tokens > 0);
+    let unrecorded = Some((None, sent.unrecorded)).filter(|(_, tokens)| *tokens > 0);
     let messages = sent.shares().map(|(item, tokens)| (Some(item), tokens));
     let mut total = 0;
     unrecorded.into_iter().chain(messages).map(move |(item, tokens)| {
@@ -361,7 +363,7 @@ fn tell_people(
     }
     tell_size(context, sent)?;
     let (styles, width) = (context.output.styles(), context.output.width());
-    if sent.measured().tokens > 0 {
+    if sent.measured.tokens > 0 {
         writeln!(context.output)?;
         window::write(&mut context.output, sent, styles, width)?;
         writeln!(context.output)?;
@@ -373,7 +375,7 @@ fn tell_people(
     } else {
         let largest = largest(sent);
         let shown = largest.iter().map(|row| row.tokens).sum::<u64>();
-        let others = sent.measured().tokens - sent.unrecorded() - shown;
+        let others = sent.measured.tokens - sent.unrecorded - shown;
         context.say(&format!("The {LARGEST} largest of {} messages:", grouped(n as u64)))?;
         write_rows(context, archive, sent, &largest.into_iter(), 0)?;
         let (others, more) = (
@@ -414,7 +416,7 @@ fn tell_people(
 fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
     let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
-    let Measured { tokens, word } = sent.measured();
+    let Measured { tokens, word } = sent.measured;
     let percent = percent(tenths(tokens, window.tokens));
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("unknown model");
@@ -425,7 +427,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
         grouped(window.tokens),
         window.source.words(),
     ))?;
-    if sent.is_counted && found.measured.word != word {
+    if found.measured.word != word {
         let Measured { tokens, word } = found.measured;
         let tokens = counted(tokens, "token", "tokens");
         context.say(&format!("{tokens} ({})", word.words()))?;
@@ -441,9 +443,9 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     if kept < turns {
         context.say(&format!("{kept} of {} are kept", counted(turns as u64, "turn", "turns")))?;
     }
-    if found.pictures.0 > 0 {
-        let pictures = counted(found.pictures.0, "picture", "pictures");
-        let size = crate::render::units::size(found.pictures.1);
+    if found.images > 0 {
+        let pictures = counted(found.images, "picture", "pictures");
+        let size = crate::render::units::size(found.image_bytes);
         context.say(&format!("{pictures}, {size}"))?;
     }
     Ok(())

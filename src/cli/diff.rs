@@ -117,7 +117,7 @@ fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
             context.answer(&Same { entries: *entries })?;
         }
         Difference::Only(side, line) => {
-            context.answer(&Only { side: *side, line })?;
+            context.answer(&Only { side: *side, line: report::Entry::from(line) })?;
         }
         Difference::Renewed(pairs) => {
             for &(one, other) in pairs {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::DATABASE;
-use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
-use undertext::store::{Access, FaultKind, Loss, StoreError};
+use undertext::report::{
+    Calling, Examined, Forgetful, Line, Lost, Mended, Refilled, Report, TakenBack,
+};
+use undertext::store::{Access, FaultKind, StoreError};
 use undertext::verbs::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 
 use super::Context;
@@ -116,8 +118,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Err(error) = &settings {
         context.output.warn(&error.in_one_line());
     }
-    let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
-    let is_ok = examined.is_ok() && settings.is_ok() && lost_calls.is_empty();
+    let examined = Examined::new(&root, &ailments, mended.as_ref());
+    let is_ok = examined.ok && settings.is_ok() && lost_calls.is_empty();
     let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
@@ -273,8 +275,8 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
             if taken_back.is_empty() { "" } else { "; the parts that were recovered are listed above" }
         ))?;
     }
-    for Loss { session, item } in lost {
-        let of = session.as_ref().map(|name| format!(" of session {}", safe::line(&name.id)));
+    for Lost { session, item } in lost {
+        let of = session.as_ref().map(|id| format!(" of session {}", safe::line(id)));
         context.say(&format!("  lost: {item}{}", of.unwrap_or_default()))?;
     }
     match kept {

@@ -58,7 +58,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         graph.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
     }
     for branch in &graph.empty {
-        context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
+        let is_current = *branch == graph.current;
+        context.answer(&EmptyBranch { branch, entry: (), is_current })?;
     }
     let mut found = 0;
     if context.json {

@@ -11,7 +11,7 @@ use undertext::model::SessionName;
 use undertext::report::{Brought, Fate, FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 use undertext::store;
-use undertext::verbs::{self, Imported, Notice, Quirk, Session, Skipped, Step, Summary, Why};
+use undertext::verbs::{self, Imported, Notice, Session, Skipped, Step, Summary, Why};
 
 use super::Context;
 use super::common::{counted, shown};
@@ -153,7 +153,7 @@ fn import_bundles(
             brought.push(session);
         });
         for one in brought {
-            refused += u64::from(matches!(one.fate, Fate::Refused(_)));
+            refused += u64::from(one.state == Fate::Refused);
             if !context.answer(&one)? {
                 tell_bundled(context, &one, args)?;
             }
@@ -161,8 +161,8 @@ fn import_bundles(
         }
         read?;
     }
-    let count = |fate: &Fate| all.iter().filter(|one| one.fate == *fate).count() as u64;
-    let (new, grown, same) = (count(&Fate::New), count(&Fate::Grown), count(&Fate::Same));
+    let count = |fate| all.iter().filter(|one| one.state == fate).count() as u64;
+    let (new, grown, same) = (count(Fate::New), count(Fate::Grown), count(Fate::Same));
     if !args.dry_run && !context.json {
         context.say(&format!(
             "Imported {} ({new} new): {}{}",
@@ -188,14 +188,14 @@ fn import_bundles(
 
 fn tell_bundled(context: &mut Context, one: &Brought, args: &Args) -> Result<(), CommandError> {
     let SessionName { format, id } = &one.session;
-    if let Fate::Refused(why) = &one.fate {
-        context.output.warn(&format!("session {format}:{id} is not imported: {why}"));
-    } else if args.dry_run || args.verbose {
+    let is_refused = one.state == Fate::Refused;
+    if !is_refused && (args.dry_run || args.verbose) {
         let entries = counted(one.entries, "new entry", "new entries");
-        context.say(&format!("{}  {format}:{id}  {entries}", one.fate.as_str()))?;
+        context.say(&format!("{}  {format}:{id}  {entries}", one.state.as_str()))?;
     }
-    if let Some(why) = &one.unwritten {
-        context.output.warn(&format!("the file of session {format}:{id} is not written: {why}"));
+    if let Some(why) = &one.why {
+        let (what, is) = if is_refused { ("", "imported") } else { ("the file of ", "written") };
+        context.output.warn(&format!("{what}session {format}:{id} is not {is}: {why}"));
     }
     Ok(())
 }
@@ -295,14 +295,14 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
         ))?;
     }
     // A rewritten file is always reported.
-    let is_told = |quirk| verbose || quirk == Quirk::Rewritten;
-    for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.quirk)) {
+    let is_told = |kind| verbose || kind == QuirkKind::Rewritten;
+    for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.kind)) {
         let line = match (oddity.line, oddity.lines) {
             (None, _) => String::new(),
             (Some(line), 1) => format!(":{line}"),
             (Some(line), lines) => format!(":{line}-{}", line + lines - 1),
         };
-        context.say(&format!("{}{line}: {}", shown(&oddity.path), oddity.quirk.words()))?;
+        context.say(&format!("{}{line}: {}", shown(&oddity.path), oddity.what))?;
     }
     Ok(())
 }

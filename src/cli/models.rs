@@ -491,8 +491,8 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     context.say(&format!(
         "Compacted {}: summarised {}, kept {}",
         done.branch,
-        messages(done.parts.summarised.messages),
-        messages(done.parts.kept.messages),
+        messages(done.summarised),
+        messages(done.kept),
     ))?;
     context.say(&format!(
         "The context went from about {} to {} tokens in a {}-token window",

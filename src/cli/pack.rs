@@ -30,9 +30,9 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     }
     context.say(&format!(
         "Packed {} of lines: the store now takes up {}, instead of {}",
-        units::size(packed.after.raw),
-        units::size(packed.after.stored),
-        units::size(packed.before.stored),
+        units::size(packed.raw),
+        units::size(packed.after),
+        units::size(packed.before),
     ))?;
     if packed.damaged > 0 {
         let parts = super::common::counted(

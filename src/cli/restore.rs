@@ -156,8 +156,7 @@ fn tell_lost(
 
 fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(), CommandError> {
     context.remember("what was deleted is back".to_owned());
-    let attached = restored.attached.as_ref();
-    context.tell(attached.map_or(&restored.notices, |attached| &attached.notices));
+    context.tell(&restored.notices);
     if context.answer_change(opened, restored)? {
         return Ok(());
     }
@@ -178,7 +177,7 @@ fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(
             .warn(&format!("{path} has changed since the agent wrote it; it is left alone"));
     }
     context.say_written(None, restored.rotated.as_deref())?;
-    if let Some(left) = attached.and_then(|attached| attached.left.as_ref()) {
+    if let Some(left) = &restored.left {
         context.say(&format!("main follows the file; main's old end is kept as branch {left}"))?;
     }
     Ok(())

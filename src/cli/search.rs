@@ -322,7 +322,7 @@ fn head(context: &mut Context, searched: &Searched) -> Result<(), CommandError> 
     let all = format!(
         "{} in {}",
         counted(messages, "message", "messages"),
-        counted(searched.sessions, "session", "sessions")
+        counted(searched.sessions.unwrap_or_default(), "session", "sessions")
     );
     let found = match (searched.nowhere.as_slice(), searched.missing.as_slice()) {
         ([], []) => all,
@@ -351,8 +351,10 @@ fn tell(
 ) -> Result<(), CommandError> {
     let Some(place) = hit.places.first() else { return Ok(()) };
     if context.json {
-        for line in &hit.lines {
-            context.answer(&FoundLine { hit, line })?;
+        let Hit { time, role, lines, places, .. } = hit;
+        let (tool, places) = (hit.tool.as_deref(), places.get(1..).unwrap_or_default());
+        for line in lines {
+            context.answer(&FoundLine { place, time: *time, role: *role, tool, line, places })?;
         }
         return Ok(());
     }

@@ -88,7 +88,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.warn(&format!("{agent} {words} {path} by hand"));
     }
     let (name, file, installed) = (place.format.name(), &*place.path, !args.off || is_left);
-    let report = |change| SetUp { agent: name, path: file, installed, change };
+    let report = |change| {
+        let changed = change == SettingUp::Made;
+        SetUp { agent: name, path: file, installed, changed, change }
+    };
     if !change.is_change() {
         let words = match (args.off, is_left) {
             (true, true) => String::new(),

@@ -167,7 +167,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(lines) => lines.of(&text)?,
         None => (text.as_str(), 1, text.lines().count()),
     };
-    let excerpt = Excerpt { line: &line, text: part, from, lines: total };
+    let excerpt = Excerpt { line: report::Entry::from(&line), text: part, from, lines: total };
     if context.answer(&excerpt)? {
         return Ok(Exit::Yes);
     }
@@ -279,7 +279,7 @@ fn show_hidden(
                 Some(lines) => lines.of(part.hidden())?.0,
                 None => part.hidden(),
             };
-            context.answer(&Uncovered { hidden, part, text })?;
+            context.answer(&Uncovered::new(hidden, part, text))?;
         }
         return Ok(Exit::Yes);
     }

@@ -124,7 +124,7 @@ impl Shown {
             for line in &log.lines {
                 match line.damaged() {
                     Some(damaged) => context.answer(&damaged)?,
-                    None => context.answer(line)?,
+                    None => context.answer(&report::Entry::from(line))?,
                 };
                 for agent in log.sub_agents.iter().filter(|agent| Some(agent.caller) == line.id) {
                     context.answer(agent)?;

@@ -73,7 +73,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let glance = verbs::known_glance(session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);
-    let standing = Standing { session, status: &status, full: full.as_ref(), reverted };
+    let standing = Standing::new(session, &status, full.as_ref(), reverted);
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
         return context.tell_damaged(&damaged);

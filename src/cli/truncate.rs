@@ -113,7 +113,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     leave(context, bound.limit, done.edited)?;
-    let Some(left) = &done.left else {
+    let (Some(branch), Some(left)) = (&done.branch, &done.left) else {
         nothing(context, bound.limit, done.edited)?;
         return Ok(Exit::Yes);
     };
@@ -124,7 +124,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         _ => String::new(),
     };
-    context.say(&format!("{count} cut on {}{saved}", done.branch))?;
+    context.say(&format!("{count} cut on {branch}{saved}"))?;
     context.say(&format!("The previous state is kept as branch {left}"))?;
     context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
     context.output.hints(report.hints());
@@ -203,18 +203,17 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
     let mut table = Table::new([left, left, right, left, right, left, left]).yielding(&[1]);
     let is_wide = context.output.width().is_none_or(|columns| columns >= WIDE);
     for result in results {
-        let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
         if context.answer(result)? {
             continue;
         }
-        let (before, after) = (grouped(tokens.before), grouped(tokens.after));
+        let (before, after) = (grouped(result.tokens), grouped(result.tokens_left));
         let tokens = format!(", about {before} to {after} tokens");
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
-            Cell::new(Label::Tool, tool.unwrap_or("?")),
-            Cell::new(Label::Plain, &grouped(chars.before)),
+            Cell::new(Label::Tool, result.tool.as_deref().unwrap_or("?")),
+            Cell::new(Label::Plain, &grouped(result.characters)),
             Cell::new(Label::Dim, "to"),
-            Cell::new(Label::Plain, &grouped(chars.after)),
+            Cell::new(Label::Plain, &grouped(result.left)),
             Cell::new(Label::Dim, &format!("characters{}", if is_wide { &tokens } else { "" })),
             Cell::new(Label::Plain, result.subject.as_deref().unwrap_or_default()),
         ]);

@@ -54,7 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.remember(format!("{name} is no longer trusted"));
         }
         if context.json {
-            context.answer(&Trust { path: &folder, store: None })?;
+            context.answer(&Trust { path: &folder, trusted: false, store: None })?;
         } else if was {
             context.say(&format!("{name} is no longer trusted"))?;
         } else {
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let trusted = context.trust(&folder)?;
     context.remember(format!("{name} is trusted"));
-    let trust = Trust { path: &folder, store: Some(trusted.store) };
+    let trust = Trust { path: &folder, trusted: true, store: Some(trusted.store) };
     if context.answer(&trust)? {
         return Ok(Exit::Yes);
     }
@@ -132,7 +132,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     for store in &stores {
         let problem = context.trusted(&store.path).err().map(|why| why.to_string());
         let (path, problem) = (store.path.as_path(), problem.as_deref());
-        let store = TrustedStore { path, store: store.store, problem };
+        let store = TrustedStore { path, store: store.store, used: problem.is_none(), problem };
         if context.answer(&store)? {
             continue;
         }

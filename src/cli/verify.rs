@@ -84,12 +84,11 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
     let label = if kind.is_damage() { Label::Error } else { Label::Note };
     let session = session.as_ref().map_or_else(String::new, |session| format!("{session}: "));
     let told = format!("{session}{item}: {problem}");
-    let title = output.styles().paint(label, finding.severity());
+    let title = output.styles().paint(label, kind.severity());
     writeln!(output, "{title}: {}", safe::text(&told))
 }
 
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
-    let ok = verified.is_ok();
     if !context.answer(&verified)? {
         let Verified { sessions, operations, entries, damaged, unread, redacted, lost, .. } =
             verified;
@@ -111,5 +110,5 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}{more}"))?;
         context.output.hints(verified.hints());
     }
-    Ok(if ok { Exit::Yes } else { Exit::No })
+    Ok(if verified.ok { Exit::Yes } else { Exit::No })
 }

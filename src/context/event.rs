@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Event {
     /// A compaction starts.
     CompactionStart {
-        /// Its number.
+        /// The number of the compaction.
         run: u64,
         /// The session.
         session: String,
@@ -19,14 +19,14 @@ pub enum Event {
         messages: usize,
         /// The number of tokens in the context.
         tokens: u64,
-        /// The window in tokens.
+        /// The size of the model's context window in tokens.
         window: u64,
     },
     /// A part of a history that exceeds the summariser's window is summarised.
     CompactionStage {
-        /// The compaction.
+        /// The number of the compaction.
         run: u64,
-        /// The number of the part, from 1. The last one merges the others.
+        /// The number of the part, from 1; the last one merges the others.
         part: usize,
         /// The number of parts.
         parts: usize,
@@ -35,30 +35,30 @@ pub enum Event {
     },
     /// A summary was not usable and is requested again.
     CompactionRetry {
-        /// The compaction.
+        /// The number of the compaction.
         run: u64,
         /// What was wrong with it.
         why: String,
     },
-    /// The model wrote no usable summary. Statistics and the last requests replace it.
+    /// The model wrote no usable summary, so statistics and the last requests replace it.
     CompactionFallback {
-        /// The compaction.
+        /// The number of the compaction.
         run: u64,
         /// The error.
         error: String,
     },
     /// A compaction took too long and was abandoned.
     CompactionTimeout {
-        /// The compaction.
+        /// The number of the compaction.
         run: u64,
-        /// The time limit.
+        /// The time limit in milliseconds.
         limit_ms: u64,
         /// True if the context from before the compaction is used, false if the present one is.
         before: bool,
     },
     /// A compaction ended.
     CompactionEnd {
-        /// Its number.
+        /// The number of the compaction.
         run: u64,
         /// The session.
         session: String,
@@ -70,7 +70,7 @@ pub enum Event {
         kept: usize,
         /// The number of messages replaced by the summary.
         summarised: usize,
-        /// The model that wrote the summary.
+        /// The model that wrote the summary; the key is present only if a model did.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
         /// True if the summary is the fallback.
@@ -78,20 +78,20 @@ pub enum Event {
     },
     /// A compaction ended without changing anything.
     CompactionFailed {
-        /// Its number.
+        /// The number of the compaction.
         run: u64,
         /// The session.
         session: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A request to a model will be repeated after a wait.
     RequestRetry {
         /// The model.
         model: String,
-        /// How many times it was made.
+        /// How often the request was made.
         attempt: u32,
-        /// The wait.
+        /// The wait in milliseconds.
         wait_ms: u64,
         /// The model's error.
         why: String,
@@ -100,7 +100,7 @@ pub enum Event {
     WindowTight {
         /// The session.
         session: String,
-        /// The window in tokens.
+        /// The size of the model's context window in tokens.
         window: u64,
         /// The size from which a window is not tight.
         enough: u64,
@@ -109,9 +109,9 @@ pub enum Event {
     RecoveryStart {
         /// The session.
         session: String,
-        /// The window in tokens.
+        /// The size of the model's context window in tokens.
         window: u64,
-        /// The size of the request in tokens, if the provider reported it.
+        /// The number of tokens in the request; the key is present only if the provider reported it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         used: Option<u64>,
     },
@@ -121,7 +121,7 @@ pub enum Event {
         session: String,
         /// The step.
         step: Step,
-        /// Its number among steps of this kind.
+        /// The number of the step among those of its kind.
         nth: u32,
     },
     /// A recovery ended.

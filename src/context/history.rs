@@ -110,11 +110,11 @@ pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize
 }
 
 /// The result of limiting a history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Limited {
-    /// The number of turns.
+    /// The number of turns in the session.
     pub turns: usize,
-    /// The number of kept turns.
+    /// How many of these turns are sent.
     pub kept: usize,
     /// True if the newest turn alone exceeds the limits.
     pub exceeds: bool,

@@ -394,19 +394,19 @@ pub(super) fn put_in(items: Vec<Item>, more: Vec<(usize, Item)>) -> Vec<Item> {
 /// The origin of a message in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// An entry, in its own place.
+    /// The message is sent as it was recorded.
     Said,
-    /// The summary of a compaction.
+    /// The message is the summary of a compaction.
     Summary,
-    /// An entry before a compaction that kept it.
+    /// A compaction kept the message.
     Kept,
-    /// A replay: it replaces an entry that was changed.
+    /// The message replaces an entry that was changed.
     Replayed,
-    /// An entry whose content the agent replaced or partly rolled back.
+    /// The agent replaced the message's content, or removed part of it.
     Edited,
-    /// Nothing in the session; the request needs it.
+    /// Undertext added the message, because the request needs it.
     Synthetic,
-    /// Several messages that a provider wants as one.
+    /// Several messages were joined, because the provider wants them as one.
     Merged,
 }
 

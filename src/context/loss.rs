@@ -55,13 +55,13 @@ pub enum Kind {
 /// What a summary lost of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// The kind.
+    /// The kind of things.
     pub kind: Kind,
     /// How many things of this kind the messages name.
     pub of: usize,
-    /// How many of these the summary names.
+    /// How many of these things the summary names too.
     pub kept: usize,
-    /// Some of the others, most frequent first.
+    /// Things that the summary lost, the most frequent first, at most 20.
     pub lost: Vec<String>,
 }
 

@@ -19,14 +19,14 @@ use crate::context::tokens::Encoding;
 /// Where a count comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Word {
-    /// The model reported it.
+    /// The model reported the number.
     Reported,
-    /// An estimate, scaled by reported figures.
+    /// An estimate, corrected with what the model reported before.
     Scaled,
     /// An estimate.
     #[default]
     Estimate,
-    /// The vocabulary of a model.
+    /// Counted with the vocabulary of a model.
     Exact(Encoding),
 }
 
@@ -53,11 +53,12 @@ impl Word {
 }
 
 /// A count of tokens and its origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Measured {
-    /// The count.
+    /// The size of the request in tokens.
     pub tokens: u64,
-    /// Its origin.
+    /// How the tokens were counted.
+    #[serde(rename = "counted")]
     pub word: Word,
 }
 

@@ -39,15 +39,15 @@ const THEIRS: [&str; 3] = [
 ];
 
 /// The figures of a repair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Repaired {
-    /// Synthetic results that were inserted.
+    /// How many synthetic tool results were inserted.
     pub added: u64,
-    /// Results that were dropped because their call has another one.
+    /// How many tool results were dropped because their call has another one.
     pub duplicates: u64,
-    /// Results that were dropped because they have no call.
+    /// How many tool results were dropped because they answer no call.
     pub orphans: u64,
-    /// Results that were not directly after their call's message.
+    /// How many tool results were moved directly after their call.
     pub moved: u64,
 }
 

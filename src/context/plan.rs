@@ -108,17 +108,18 @@ pub struct Trigger {
 }
 
 /// How close a context is to its compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Nearness {
-    /// Its number of tokens.
+    /// The size of the context in tokens.
     pub tokens: u64,
-    /// The window in tokens.
+    /// The size of the model's context window in tokens.
     pub window: u64,
-    /// The number of tokens that triggers it.
+    /// The number of tokens at which a compaction is due.
     pub at: u64,
-    /// How many tokens are left until then.
+    /// How many more tokens fit until then.
     pub left: u64,
-    /// True if compaction is due.
+    /// Whether a compaction is due now.
+    #[serde(rename = "due")]
     pub is_due: bool,
 }
 

@@ -36,15 +36,19 @@ pub struct Plan {
 }
 
 /// A request, and the changes that led to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Prepared {
     /// The messages, in order, each with its number of tokens.
+    #[serde(skip)]
     pub items: Vec<Item>,
     /// The changes, in order.
+    #[serde(skip)]
     pub changes: Vec<Change>,
     /// The result of limiting the history.
+    #[serde(flatten)]
     pub limited: Limited,
     /// The result of pair repair.
+    #[serde(flatten)]
     pub repaired: Repaired,
 }
 

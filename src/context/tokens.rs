@@ -49,9 +49,9 @@ const FEW: usize = 16;
 /// A vocabulary of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
-    /// For gpt-4 and unknown models.
+    /// Counted as gpt-4 does; also for unknown models.
     Cl100k,
-    /// For gpt-4o and all later models.
+    /// Counted as gpt-4o and all later models do.
     O200k,
 }
 

@@ -49,22 +49,23 @@ pub(crate) fn too_small(window: u64, by: Source, least: u64) -> String {
 }
 
 /// Where the size of a window comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The caller asked for it.
+    /// It was asked for, with an option.
     Asked,
-    /// The user's table of models.
+    /// It is in your settings, for this model.
     Models,
-    /// The session's file.
+    /// It is in the session's file.
     File,
-    /// The built-in table of models.
+    /// It is known for the model's name.
     Model,
-    /// The model's answer to a larger request than any other source allows. The window is then the largest that the model can be
+    /// The model answered a larger request than any other source allows. The window is then the largest that the model can be
     /// booked with, or the other source's figure doubled until the request leaves room.
     Answered,
-    /// The user's cap for agents, which is smaller than the model's window.
+    /// It is the cap in your settings, which is smaller than the model's window.
     Cap,
-    /// None: the default.
+    /// It is the default.
     Default,
 }
 
@@ -92,61 +93,44 @@ impl Source {
         }
     }
 
-    /// Returns the name used in all output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Models => "models",
-            Self::File => "file",
-            Self::Model => "model",
-            Self::Answered => "answered",
-            Self::Cap => "cap",
-            Self::Default => "default",
-        }
-    }
-
     /// Returns it as text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::File => "the session's file",
             Self::Answered => "an answer to a request larger than the usual window",
-            other => other.as_str(),
+            Self::Asked => "asked",
+            Self::Models => "models",
+            Self::Model => "model",
+            Self::Cap => "cap",
+            Self::Default => "default",
         }
     }
 }
 
 /// Whether a window is large enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It is large enough.
+    /// The window is large enough.
     Fine,
-    /// It is tight.
+    /// The window is tight.
     Warned,
-    /// It is too small, and nothing is sent.
+    /// The window is too small, and nothing is sent.
     Blocked,
 }
 
-impl Verdict {
-    /// Returns the name used in all output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fine => "fine",
-            Self::Warned => "warned",
-            Self::Blocked => "blocked",
-        }
-    }
-}
-
 /// A window and the guard's verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Window {
-    /// Its size in tokens.
+    /// The size of the model's context window in tokens.
+    #[serde(rename = "window")]
     pub tokens: u64,
-    /// Where the size comes from.
+    /// How undertext knows the size of the window.
     pub source: Source,
-    /// Whether it is large enough.
+    /// Whether the window is large enough.
     pub verdict: Verdict,
     /// The minimum.
+    #[serde(skip)]
     pub least: u64,
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn import<R: BufRead>(
             Err(Refusal::Bundle(error)) => return Ok(Err(error)),
             Err(Refusal::Archive(error)) => return Err(error),
             Err(Refusal::Session(why)) => {
-                each(Brought::new(&of.name, Fate::Refused(why)));
+                each(Brought::new(&of.name, Fate::Refused, Some(why)));
                 // Skip to the next session, so that the ones after this can be read.
                 if let Err(error) = from.finish(&mut of) {
                     return Ok(Err(error));
@@ -160,7 +160,8 @@ fn take<R: BufRead>(
         catch_up::catch_up(&archive.at(&session(key))?)?;
         state = store.state(key)?;
     }
-    let mut brought = Brought::new(&of.name, if key.is_some() { Fate::Grown } else { Fate::New });
+    let state_now = if key.is_some() { Fate::Grown } else { Fate::New };
+    let mut brought = Brought::new(&of.name, state_now, None);
     let newest = state.hash();
     let mut target = Target { archive, key, state, newest, writing: None };
     while let Some(commit) = from.commit(of)? {
@@ -170,7 +171,7 @@ fn take<R: BufRead>(
     }
     let Target { key, state, writing, .. } = target;
     let (Some(key), Some(mut writing)) = (key, writing) else {
-        brought.fate = Fate::Same;
+        brought.state = Fate::Same;
         return Ok(brought);
     };
     let session = session(key);
@@ -193,7 +194,7 @@ fn take<R: BufRead>(
         && !archive.is_preview()
         && let Err(error) = catch_up::catch_up(&archive.at(&session)?)
     {
-        brought.unwritten = Some(error.in_full());
+        brought.why = Some(error.in_full());
     }
     Ok(brought)
 }

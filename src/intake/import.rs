@@ -38,7 +38,7 @@ use crate::{
     },
     live,
     model::{SessionName, Tie, TieKind},
-    report::{Imported, Notice, Quirk, Summary},
+    report::{Imported, Notice, QuirkKind, Summary},
     session::Session,
     store::{SessionKey, Sighting, StoreError},
 };
@@ -343,7 +343,7 @@ impl<'a> Taking<'a> {
                     // Without a sighting, a file that could not be read to its end is read again by the next import.
                     let is_unread = |source: &Source| {
                         let mut odd = imported.iter().flat_map(|imported| &imported.oddities);
-                        odd.any(|odd| odd.quirk == Quirk::Unreadable && odd.path == source.path)
+                        odd.any(|odd| odd.kind == QuirkKind::Unreadable && odd.path == source.path)
                     };
                     let whole = group.drain(..).filter(|source| !is_unread(source));
                     self.sightings.extend(whole.map(|source| source.sighting));
@@ -505,7 +505,7 @@ impl Summary {
         self.sidecars += imported.sidecars;
         self.bytes += imported.bytes;
         for oddity in &imported.oddities {
-            *self.oddities.entry(oddity.quirk.kind()).or_default() += oddity.lines;
+            *self.oddities.entry(oddity.kind).or_default() += oddity.lines;
         }
     }
 }

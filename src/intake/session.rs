@@ -168,11 +168,11 @@ pub(crate) fn take_in<'a>(
     }
     let left = if has_records { intake.follow()? } else { None };
     let Intake { mut change, files, entries: known, sidecars, bytes, oddities, .. } = intake;
-    let rests = oddities.iter().filter(|oddity| oddity.quirk.ends_reading());
+    let rests = oddities.iter().filter(|oddity| oddity.kind.ends_reading());
     change.notices.extend(rests.map(|oddity| Notice::Unread {
         path: oddity.path.clone(),
         line: oddity.line.unwrap_or_default(),
-        why: oddity.quirk.words(),
+        why: oddity.what,
     }));
     let entries = known + change.next_entry().since(first);
     let left = left.or_else(|| change.notices.iter().find_map(Notice::left));
@@ -235,8 +235,9 @@ impl Intake<'_> {
 
     /// Notes an oddity, or extends the previous one if this line follows it directly.
     fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
+        let odd = Oddity::new(path, line, quirk);
         if let Some(last) = self.oddities.last_mut()
-            && last.quirk == quirk
+            && (last.kind, last.what) == (odd.kind, odd.what)
             && last.line.map(|first| first + last.lines) == line
             && line.is_some()
             && last.path == path
@@ -244,7 +245,7 @@ impl Intake<'_> {
             last.lines += 1;
             return;
         }
-        self.oddities.push(Oddity { path: path.to_owned(), line, lines: 1, quirk });
+        self.oddities.push(odd);
     }
 
     /// Imports one file, unless it is unchanged.
@@ -571,9 +572,11 @@ impl Intake<'_> {
             }
             let line = |place: PlaceNumber| end.lines.get(place.get().checked_sub(first)?);
             let Some(path) = self.states.files.get(&file) else { continue };
-            odd.extend(found.into_iter().filter_map(|(place, quirk)| {
-                Some(Oddity { path: path.clone(), line: Some(line(place)?), lines: 1, quirk })
-            }));
+            odd.extend(
+                found.into_iter().filter_map(|(place, quirk)| {
+                    Some(Oddity::new(path, Some(line(place)?), quirk))
+                }),
+            );
         }
         self.oddities.extend(odd);
         Ok(heads)

@@ -1,4 +1,4 @@
-//! Context lines around a hit. All hits in a text share one copy of its lines.
+//! Matching lines, and the context lines around them. All hits in a text share one copy of its lines.
 
 use std::{
     ops::{Deref, Range},
@@ -34,4 +34,26 @@ impl Serialize for Around {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.iter())
     }
+}
+
+/// A matching line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HitLine {
+    /// The number of the line in the text, from 1.
+    #[serde(rename = "line")]
+    pub n: usize,
+    /// The line itself.
+    #[serde(rename = "text")]
+    pub line: String,
+    /// The start and end of each match, as byte offsets in `text`.
+    #[serde(serialize_with = "ranges")]
+    pub matches: Vec<Range<usize>>,
+    /// The lines before the match, if you asked for them with `-C`.
+    pub before: Around,
+    /// The lines after the match, if you asked for them with `-C`.
+    pub after: Around,
+}
+
+fn ranges<S: Serializer>(ranges: &[Range<usize>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(ranges.iter().map(|range| [range.start, range.end]))
 }

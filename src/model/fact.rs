@@ -21,6 +21,8 @@ mod encoding;
 
 use std::{ffi::OsStr, ops::Range, os::unix::ffi::OsStrExt as _, path::Path};
 
+use serde::Serialize;
+
 use super::{
     CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
     MachineId, OperationNumber, Running, Tagged, Text,
@@ -28,11 +30,13 @@ use super::{
 };
 
 /// The permanent name of a session: the agent's format and the agent's id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SessionName {
-    /// The format's name, such as `native`.
+    /// The agent.
+    #[serde(rename = "agent")]
     pub format: String,
-    /// The agent's id of the session.
+    /// The session.
+    #[serde(rename = "session")]
     pub id: String,
 }
 
@@ -133,18 +137,22 @@ pub struct Step<T> {
 }
 
 /// A numbered place to go back to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checkpoint {
-    /// The number, which is never reused.
+    /// The number of the checkpoint, which is never reused.
+    #[serde(rename = "checkpoint")]
     pub n: CheckpointNumber,
     /// The place.
+    #[serde(skip)]
     pub place: Position,
     /// The entry that follows the checkpoint: a user turn, or the record with which the agent set it; none if a command
     /// set it.
+    #[serde(skip)]
     pub before: Option<EntryNumber>,
     /// The format's own number.
+    #[serde(skip)]
     pub own: Option<String>,
-    /// The user's note.
+    /// The name that `checkpoint -m` gave.
     pub note: Option<Text>,
 }
 
@@ -173,17 +181,20 @@ pub struct Cutting {
 }
 
 /// A text that was cut; lengths are in characters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CutOff {
     /// The call whose result it is.
     pub call: String,
-    /// The index of the text in the result.
+    /// The index of the text in the result, from 0.
+    #[serde(rename = "part")]
     pub text: u64,
     /// The length of the original text.
+    #[serde(rename = "characters")]
     pub whole: u64,
     /// How much of it was kept.
     pub kept: u64,
     /// The length of the words that replace the rest.
+    #[serde(skip)]
     pub suffix: u64,
 }
 
@@ -240,9 +251,9 @@ pub struct Base {
 }
 
 /// A change that was requested for later. It says what to do, not where that leads: it is planned again when it is executed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Request {
-    /// The name of the command.
+    /// The command: `revert`, `switch`, `undo` or `compact`.
     pub verb: String,
     /// The checkpoint to go to.
     pub checkpoint: Option<CheckpointNumber>,
@@ -251,12 +262,14 @@ pub struct Request {
     /// The branch to whose end to go.
     pub branch: Option<Text>,
     /// The operation to undo.
+    #[serde(rename = "undoes")]
     pub operation: Option<OperationNumber>,
-    /// The note for the model.
+    /// The text of the note for the model.
     pub note: Option<Text>,
-    /// Its options, as typed.
+    /// The other options of the saved command, as typed.
     pub options: Vec<Text>,
     /// The computer and account of the person who asked; none if a program asked.
+    #[serde(skip)]
     pub machine: Option<MachineId>,
 }
 

@@ -33,22 +33,22 @@ pub struct Line {
 /// A hint for programs: its command names the store and the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedHint<'a> {
-    /// The words.
+    /// The next step in words.
     pub words: &'a str,
-    /// The command.
+    /// The command for that step, if there is one.
     pub line: Option<NamedLine<'a>>,
 }
 
 /// A command with the session and the store, if it has to name them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedLine<'a> {
-    /// The verb.
+    /// The command's name.
     pub verb: &'a str,
-    /// Its arguments, in order.
+    /// The arguments, in order.
     pub arguments: &'a [Argument],
-    /// The session.
+    /// The session to name with `-s`.
     pub session: Option<String>,
-    /// The folder of the store.
+    /// The folder of the store to name with `--store`.
     pub store: Option<String>,
 }
 
@@ -65,9 +65,9 @@ pub enum Argument {
     Flag(&'static str),
     /// An option.
     Option {
-        /// Its name.
+        /// The name of the option.
         name: &'static str,
-        /// Its value.
+        /// The value of the option.
         #[serde(serialize_with = "text")]
         value: OsString,
     },

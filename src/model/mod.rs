@@ -28,7 +28,7 @@ mod time;
 mod tombstones;
 mod varint;
 
-pub use around::Around;
+pub use around::{Around, HitLine};
 pub use command::Command;
 pub use cut::{Cut, Resized};
 pub use entries::EntrySet;

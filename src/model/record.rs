@@ -10,23 +10,23 @@ use crate::model::{EntryNumber, NameTag, Timestamp, tagged::tagged};
 /// The kind of an entry, for paths, turns and graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A user message: it starts a turn.
+    /// A message of the user, which starts a turn.
     User,
-    /// A message to the model in the user's place that does not start a turn.
+    /// A message to the model that is not from the user.
     Note,
-    /// Text or tool calls from the model.
+    /// A message of the model: text or tool calls.
     Assistant,
-    /// A tool result.
+    /// The result of a tool call.
     Result,
-    /// Words of the agent program within the conversation.
+    /// A message of the agent program within the conversation.
     System,
-    /// Where a compaction cut the context.
+    /// The place where a compaction cut the context.
     Boundary,
-    /// The summary after a boundary.
+    /// The summary of a compaction.
     Summary,
-    /// A record outside the conversation.
+    /// The agent's own bookkeeping, which is no part of the conversation.
     Meta,
-    /// A line that is not a record.
+    /// A line that undertext cannot read as a record.
     Opaque,
 }
 
@@ -223,17 +223,17 @@ impl TieKind {
 /// The card of a session: the values that lists show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Card {
-    /// The user's title, or else the agent's, or else the beginning of the first turn.
+    /// The user's title of the session, or else the agent's, or else the beginning of the first turn.
     pub title: Option<String>,
     /// The working folder of the session.
     pub folder: Option<String>,
-    /// The time of the first record, or of the operation that created the session; none if unknown.
+    /// The time of the first record, or of the operation that created the session; `null` if unknown.
     pub started: Option<Timestamp>,
-    /// The time of the newest record or operation; none if unknown.
+    /// The time of the newest record or operation; `null` if unknown.
     pub active: Option<Timestamp>,
     /// How many turns began in the session's own files, without those that undertext only repeated.
     pub turns: u64,
-    /// Whether lists hide it.
+    /// Whether lists hide the session.
     pub hidden: bool,
 }
 

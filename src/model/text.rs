@@ -5,6 +5,8 @@
 //!
 //! Invariant: without the salt, the digest reveals nothing about the words.
 
+use serde::{Serialize, Serializer};
+
 use super::Digest;
 
 /// The placeholder for deleted words, followed by the first digits of their digest.
@@ -43,6 +45,12 @@ impl Words {
 impl Default for Text {
     fn default() -> Self {
         Self::Own(String::new())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.to_text())
     }
 }
 

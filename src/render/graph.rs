@@ -223,7 +223,7 @@ impl Rows<'_> {
                         format!(", {} things lost", units::grouped(n))
                     }
                 });
-                let compacted = units::compaction(node.tokens);
+                let compacted = units::compaction((node.tokens_before, node.tokens_after));
                 words.push((Label::Boundary, compacted + &lost.unwrap_or_default()));
             }
             Kind::Note if node.is_from_later => {
@@ -359,7 +359,10 @@ fn message(
     if !facts.is_empty() {
         after.push((Label::Dim, format!("({})", facts.join(", "))));
     }
-    after.extend(units::compacted(node.tokens).map(|tokens| (Label::Boundary, tokens)));
+    after.extend(
+        units::compacted((node.tokens_before, node.tokens_after))
+            .map(|tokens| (Label::Boundary, tokens)),
+    );
     after.extend(found(node));
     after.extend(remarks(node, look));
     after.extend(names(&node.branches, node.is_head.then_some(graph)));

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use undertext::model::HitLine;
 use undertext::model::Role;
-use undertext::report::{FoundPlace, Hit, HitLine};
+use undertext::report::{FoundPlace, Hit};
 use undertext::verbs::Stand;
 
 use super::safe;

@@ -1,6 +1,6 @@
 //! Suspected secrets: a table per rule, with each secret's mask and place.
 
-use undertext::report::{Secret, SecretPlace, Spot};
+use undertext::report::{Secret, SecretPlace};
 
 use super::search::stands;
 use super::style::Label;
@@ -30,23 +30,25 @@ pub(crate) fn places(found: &[&Secret]) -> Places {
 }
 
 /// Returns a place as session, turn and entry, and a description of it.
-fn place(SecretPlace { session, spot, .. }: &SecretPlace) -> [String; 2] {
-    let session: String = session.id.chars().take(DIGITS).collect();
-    let place = |words: String| [session.clone(), words];
-    match spot {
-        Spot::Entry { found, is_summary } => {
+fn place(place: &SecretPlace) -> [String; 2] {
+    let session: String = place.session.id.chars().take(DIGITS).collect();
+    let words = match (&place.found, &place.file, place.operation) {
+        (Some(found), ..) => {
             let turn = found.turn.map(|turn| format!(" @{turn}")).unwrap_or_default();
             let entry = found.entry.map(|id| format!("{id:.DIGITS$}"));
             let entry = entry.as_deref().unwrap_or("?");
-            let summary = if *is_summary { ", in a summary" } else { "" };
-            [format!("{session}{turn} {entry}"), format!("{}{summary}", stands(found))]
+            let summary = if place.is_summary { ", in a summary" } else { "" };
+            return [format!("{session}{turn} {entry}"), format!("{}{summary}", stands(found))];
         }
-        Spot::Kept { path } => place(format!("in {path}, kept whole")),
-        Spot::Unfinished { operation } => {
-            place(format!("in an unfinished line that operation {operation} read"))
+        (_, Some(path), _) => format!("in {path}, kept whole"),
+        (.., operation) => {
+            let operation = operation.unwrap_or_default();
+            if place.is_unfinished {
+                format!("in an unfinished line that operation {operation} read")
+            } else {
+                format!("in one of your notes or names, operation {operation}")
+            }
         }
-        Spot::Given { operation } => {
-            place(format!("in one of your notes or names, operation {operation}"))
-        }
-    }
+    };
+    [session, words]
 }

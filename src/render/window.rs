@@ -75,7 +75,7 @@ pub(crate) fn write(
 fn parts(sent: &Sent<'_>) -> Vec<Part> {
     let part = |mark, label, name| Part { mark, label, name, messages: 0, tokens: 0 };
     let mut parts = vec![
-        Part { tokens: sent.unrecorded(), ..part('▒', Label::Dim, unrecorded(sent)) },
+        Part { tokens: sent.unrecorded, ..part('▒', Label::Dim, unrecorded(sent)) },
         part('≡', Label::Heading, "system"),
         part('◆', Label::Boundary, "summary"),
         part('█', Label::User, "user"),
@@ -89,7 +89,7 @@ fn parts(sent: &Sent<'_>) -> Vec<Part> {
             part.tokens += tokens;
         }
     }
-    let free = sent.found.window.tokens.saturating_sub(sent.measured().tokens);
+    let free = sent.found.window.tokens.saturating_sub(sent.measured.tokens);
     parts.push(Part { tokens: free, ..part('·', Label::Dim, "free") });
     parts
 }
@@ -107,7 +107,7 @@ fn kind(item: &Item) -> &'static str {
 
 /// Names the tokens that belong to no message.
 pub(crate) fn unrecorded(sent: &Sent<'_>) -> &'static str {
-    match sent.measured().word {
+    match sent.measured.word {
         Word::Reported | Word::Scaled => "system prompt, tools, unrecorded",
         Word::Estimate | Word::Exact(_) if sent.found.beside > 0 => "system prompt, tools",
         Word::Estimate | Word::Exact(_) => "request format",

@@ -12,7 +12,7 @@ use crate::model::{CheckpointNumber, EntryId, EntryNumber, OperationNumber};
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
-    /// The operation; none if every record already existed.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
@@ -55,13 +55,13 @@ pub struct AppendedEntry {
 /// An entry, and the operation that added it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NewEntry<'a> {
-    /// Its id.
+    /// The entry.
     pub entry: EntryId,
-    /// Its record's name.
+    /// The id in the agent's own record.
     pub uuid: Option<&'a str>,
-    /// The operation; none if the entry already existed.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
-    /// The id of the call, if the entry is one.
+    /// The id of the call; the key is present only with `--call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<&'a str>,
 }

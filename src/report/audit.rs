@@ -6,64 +6,53 @@ use serde::Serialize;
 
 use super::{
     hint::{Hint, Line},
-    shape::{object, report},
+    shape::{named, report},
 };
 use crate::{
     context::loss::Loss,
     model::{CheckpointNumber, CutOff, EntryId, EntryNumber, OperationNumber, Resized, Timestamp},
     session::Damaged,
-    wire::Earlier,
+    wire::{Earlier, How},
 };
 
 /// An entry that replaced another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Replaced {
-    /// The operation.
+    /// The operation that replaced it.
     pub operation: OperationNumber,
-    /// When.
+    /// The time of the operation.
     pub at: Timestamp,
-    /// Its command.
+    /// The command of the operation.
     pub command: &'static str,
-    /// Whether it was undone.
+    /// Whether the operation was undone.
     pub undone: bool,
-    /// The maximum number of characters of a result.
+    /// How many characters a result was allowed to have.
     pub limit: Option<u64>,
-    /// The window that the limit was computed from, in tokens.
+    /// The window from which that limit was computed, in tokens.
     pub window: Option<u64>,
-    /// The current entry.
+    /// The new entry.
     pub entry: EntryId,
-    /// The entry that it replaced.
+    /// The entry that was replaced.
     pub origin: EntryId,
-    /// The entry with the complete text, which the suffix of the cut names.
+    /// The entry that contains the whole text.
     pub whole: EntryId,
     /// Its number in the session.
+    #[serde(skip)]
     pub place: EntryNumber,
     /// The turn that it belongs to, if known.
     pub turn: Option<CheckpointNumber>,
     /// The tool.
     pub tool: Option<String>,
-    /// What the tool read or ran, if its call shows it.
+    /// The file that the tool read, or the command that it ran.
     pub subject: Option<String>,
-    /// The approximate token counts before and after.
+    /// The size of the cut texts in characters, before and after.
+    pub characters: Resized,
+    /// The approximate token counts, before and after.
     pub tokens: Resized,
-    /// The cuts in it.
+    /// The number of hidden characters.
+    pub hidden: u64,
+    /// The texts that were cut.
     pub cuts: Vec<CutOff>,
-}
-
-impl Replaced {
-    /// Returns the number of characters of the truncated texts, before and after.
-    pub fn chars(&self) -> Resized {
-        let mut chars = Resized::default();
-        for cut in &self.cuts {
-            chars += Resized { before: cut.whole, after: cut.kept + cut.suffix };
-        }
-        chars
-    }
-
-    /// Returns the number of hidden characters.
-    pub fn hidden(&self) -> u64 {
-        self.cuts.iter().map(|cut| cut.whole - cut.kept.min(cut.whole)).sum()
-    }
 }
 
 /// The replaced entries of a session.
@@ -101,37 +90,18 @@ impl Audit {
         let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };
         for one in self.standing() {
             total.replaced += 1;
-            total.characters += one.chars();
+            total.characters += one.characters;
             total.tokens += one.tokens;
-            total.hidden += one.hidden();
+            total.hidden += one.hidden;
         }
         total
     }
 }
 
-report!(Replaced, "replaced", |it| {
-    operation: it.operation,
-    at: it.at,
-    command: it.command,
-    undone: it.undone,
-    limit: it.limit,
-    window: it.window,
-    entry: it.entry,
-    origin: it.origin,
-    whole: it.whole,
-    turn: it.turn,
-    tool: it.tool,
-    subject: it.subject,
-    characters: it.chars(),
-    tokens: it.tokens,
-    hidden: it.hidden(),
-    cuts: it.cuts,
-});
-
-object!(CutOff, |it| { call: it.call, part: it.text, characters: it.whole, kept: it.kept });
+report!(Replaced, "replaced");
 
 /// Something that the agent itself omitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Omitted {
     /// The entry that reports it.
     pub entry: EntryId,
@@ -140,37 +110,28 @@ pub struct Omitted {
     /// When that entry was written.
     pub at: Option<Timestamp>,
     /// The omission.
+    #[serde(flatten)]
     pub earlier: Earlier,
 }
 
-report!(Omitted, "earlier", |it| {
-    entry: it.entry,
-    turn: it.turn,
-    at: it.at,
-    how: it.earlier.how.as_str(),
-    call: it.earlier.call,
-    size: it.earlier.size,
-    tokens: it.earlier.tokens,
-    file: it.earlier.file,
-    trigger: it.earlier.trigger,
-});
+report!(Omitted, "earlier");
 
 /// A compaction, and what its summary no longer mentions of the messages that it represents.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Boundary {
-    /// The operation, if undertext made it.
+    /// The operation that compacted; `null` if the agent itself compacted.
     pub operation: Option<OperationNumber>,
     /// The entry of the boundary.
     pub entry: Option<EntryId>,
     /// The turn that it followed, if known.
     pub turn: Option<CheckpointNumber>,
-    /// Its time, if known.
+    /// The time of the compaction, if known.
     pub at: Option<Timestamp>,
     /// What triggered it, such as `manual` or `auto`.
     pub trigger: Option<String>,
-    /// The token counts of the context before and after, if known.
+    /// The size of the context in tokens before and after, if known.
     pub tokens: (Option<u64>, Option<u64>),
-    /// Whether it was undone.
+    /// Whether the operation was undone.
     pub undone: bool,
     /// How many messages the summary represents.
     pub summarised: u64,
@@ -178,11 +139,12 @@ pub struct Boundary {
     pub kept: u64,
     /// The model that wrote the summary, if known.
     pub model: Option<String>,
-    /// Whether it is the fallback.
+    /// Whether a model should have written the summary but didn't.
     pub fallback: bool,
-    /// What the summary lost, by kind; empty if that was not checked.
+    /// What the summary lost; empty if that was not checked.
     pub losses: Vec<Loss>,
-    /// Whether the summary was redacted.
+    /// Whether the losses were redacted.
+    #[serde(rename = "redacted")]
     pub is_redacted: bool,
 }
 
@@ -193,21 +155,7 @@ impl Boundary {
     }
 }
 
-report!(Boundary, "boundary", |it| {
-    operation: it.operation,
-    entry: it.entry,
-    turn: it.turn,
-    at: it.at,
-    trigger: it.trigger,
-    tokens: it.tokens,
-    undone: it.undone,
-    summarised: it.summarised,
-    kept: it.kept,
-    model: it.model,
-    fallback: it.fallback,
-    losses: it.losses,
-    redacted: it.is_redacted,
-});
+report!(Boundary, "boundary");
 
 /// The sum of the replacements in effect.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -225,3 +173,5 @@ pub struct AuditTotal {
 }
 
 report!(AuditTotal, "total");
+
+named!(How);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     hint::{Hint, Line},
     notice::Notice,
-    shape::report,
+    shape::{report, some_path, some_text},
 };
 use crate::{
     context::{
@@ -18,27 +18,32 @@ use crate::{
 };
 
 /// The effect that a compaction would have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// How close the context is to it.
+    #[serde(flatten)]
     pub near: Nearness,
-    /// The parts of the context, or why there is nothing to do.
-    pub parts: Result<Parts, Nothing>,
-    /// What the extract would no longer mention of the messages that it would represent.
+    /// Why there is nothing to compact.
+    #[serde(serialize_with = "some_text")]
+    pub nothing: Option<Nothing>,
+    /// The parts of the context.
+    #[serde(flatten)]
+    pub parts: Parts,
+    /// What an extract would lose.
     pub losses: Vec<Loss>,
 }
 
 /// A number of messages, and their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Messages.
+    /// The number of messages.
     pub messages: usize,
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
 /// The parts of a context in a compaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// The messages that the summary replaces.
     pub summarised: Part,
@@ -51,113 +56,91 @@ pub struct Parts {
 }
 
 /// The result of a compaction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Compacted {
-    /// The operation; none if there was nothing to compact.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// Why there was nothing to compact.
+    #[serde(serialize_with = "some_text")]
     pub nothing: Option<Nothing>,
     /// The branch.
     pub branch: String,
-    /// The branch that preserves the previous state, if the file was rewritten.
+    /// The branch that keeps the previous state, if the file was rewritten.
     pub left: Option<String>,
-    /// The entry of the summary.
+    /// The entry with the summary.
     pub summary: Option<EntryId>,
     /// The summary, as the model sees it.
+    #[serde(skip)]
     pub text: String,
-    /// The parts of the context.
-    pub parts: Parts,
+    /// How many messages were summarised.
+    pub summarised: usize,
+    /// How many messages were kept.
+    pub kept: usize,
+    /// How many earlier summaries went into the new one.
+    pub carried: usize,
     /// How many tokens the context had before.
     pub pre_tokens: u64,
-    /// How many tokens it has now.
+    /// How many tokens the context has now.
     pub post_tokens: u64,
-    /// The context window.
+    /// The size of the model's context window in tokens.
     pub window: u64,
-    /// The files that were shown to the summariser.
+    /// The files that the model was shown.
     pub files: Vec<String>,
-    /// The model that wrote the summary.
-    pub model: String,
+    /// The model, or other source, that wrote the summary.
+    pub model: Option<String>,
     /// The token usage of that model.
+    #[serde(skip)]
     pub usage: Usage,
-    /// How long the compaction took.
+    /// How long the compaction took, in milliseconds.
     pub duration_ms: u64,
-    /// Why the summary is only the fallback, if it is.
+    /// If a model should have written the summary but didn't, the reason.
     pub fallback: Option<String>,
-    /// What the summary no longer mentions of the messages that it represents.
+    /// What the summary lost.
     pub losses: Vec<Loss>,
     /// The error of the hook that runs afterwards, if it failed.
+    #[serde(skip)]
     pub after: Option<String>,
-    /// The old live file, if it was rotated.
+    /// The new path of the previous file, if undertext renamed it and wrote a new one.
+    #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
+    /// The path of the agent's own file, if undertext wrote to the file.
+    #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// The notices of the change.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
 /// The result of a recovery.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Recovered<T> {
     /// The return value of the attempt.
+    #[serde(skip)]
     pub answer: T,
-    /// The operations that made the session fit.
+    /// The numbers of the compactions and truncations that `recover` made.
     pub operations: Vec<OperationNumber>,
     /// The compactions among them.
+    #[serde(skip)]
     pub compactions: Vec<Compacted>,
     /// How many tokens the context had before.
     pub pre_tokens: u64,
-    /// How many tokens it has now.
+    /// How many tokens the context has now.
     pub post_tokens: u64,
-    /// The context window, as named by the provider if it named one.
+    /// The size of the model's context window, as named by the provider if it named one.
     pub window: u64,
     /// The notices of all changes.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-report!(Planned, "plan", |it| {
-    tokens: it.near.tokens,
-    window: it.near.window,
-    at: it.near.at,
-    left: it.near.left,
-    due: it.near.is_due,
-    nothing: it.parts.err().map(|why| why.to_string()),
-    summarised: it.parts.unwrap_or_default().summarised,
-    kept: it.parts.unwrap_or_default().kept,
-    carried: it.parts.unwrap_or_default().carried,
-    system: it.parts.unwrap_or_default().system,
-    losses: it.losses,
-});
+report!(Planned, "plan");
 
-report!(Compacted, "compact", |it| {
-    operation: it.operation,
-    nothing: it.nothing.map(|why| why.to_string()),
-    branch: it.branch,
-    left: it.left,
-    summary: it.summary,
-    summarised: it.parts.summarised.messages,
-    kept: it.parts.kept.messages,
-    carried: it.parts.carried.messages,
-    pre_tokens: it.pre_tokens,
-    post_tokens: it.post_tokens,
-    window: it.window,
-    files: it.files,
-    model: (!it.model.is_empty()).then_some(&it.model),
-    duration_ms: it.duration_ms,
-    fallback: it.fallback,
-    losses: it.losses,
-    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.written.as_ref().map(|path| path.to_string_lossy()),
-}, hints: |it| {
+report!(Compacted, "compact", hints: |it| {
     let context = || Line::about("context").to("to see what a model would be sent");
     it.operation.map(|_| [context(), Hint::undo()]).into_iter().flatten()
 });
 
-report!(Recovered<()>, "recover", |it| {
-    operations: it.operations,
-    pre_tokens: it.pre_tokens,
-    post_tokens: it.post_tokens,
-    window: it.window,
-}, hints: |it| [if it.operations.is_empty() {
+report!(Recovered<()>, "recover", hints: |it| [if it.operations.is_empty() {
     let help = Line::new("recover").flag("help");
     help.to("if a provider refused the request, pass its message with --error")
 } else {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::shape::report;
+use super::{entry::Entry, shape::report};
 use crate::{
     model::EntryId,
     session::{Damaged, Line},
@@ -32,37 +32,40 @@ pub enum Difference {
 }
 
 /// How two sides differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Diff {
-    /// The fork point: the last entry before the sides diverge.
+    /// The fork point: the last entry that both sides have in common.
+    #[serde(rename = "entry")]
     pub fork: Option<EntryId>,
-    /// The number of shared entries up to the fork point.
+    /// How many entries both sides have in common up to there.
     pub common: u64,
     /// The rows after the fork point, in order.
+    #[serde(skip)]
     pub rows: Vec<Difference>,
     /// The damaged entries; only their ids were compared.
+    #[serde(skip)]
     pub damaged: Vec<Damaged>,
 }
 
-report!(Diff, "fork", |it| { entry: it.fork, common: it.common });
+report!(Diff, "fork");
 
 /// Consecutive entries that both sides share.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Same {
-    /// Their number.
+    /// How many entries they are.
     pub entries: u64,
 }
 
 report!(Same, "same");
 
 /// An entry that only one side has.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Only<'a> {
-    /// The side.
+    /// The side that has the entry.
     pub side: Side,
     /// The entry.
     #[serde(flatten)]
-    pub line: &'a Line,
+    pub line: Entry<'a>,
 }
 
 report!(Only<'_>, "only");
@@ -70,9 +73,9 @@ report!(Only<'_>, "only");
 /// An entry with the same content but different ids on the two sides.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Renewed {
-    /// Its id on the first side.
+    /// The entry on the first side.
     pub one: EntryId,
-    /// Its id on the second side.
+    /// The entry on the second side.
     pub other: EntryId,
 }
 
@@ -81,9 +84,9 @@ report!(Renewed, "renewed");
 /// An entry with different content on the two sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reworded {
-    /// Its id on the first side.
+    /// The entry on the first side.
     pub one: Option<EntryId>,
-    /// Its id on the second side.
+    /// The entry on the second side.
     pub other: Option<EntryId>,
     /// The text that differs, as a unified diff.
     pub diff: String,
@@ -94,11 +97,11 @@ report!(Reworded, "changed");
 /// The number of differences.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Entries that both sides share.
+    /// How many entries are the same on both sides.
     pub same: u64,
-    /// Entries with the same content but different ids.
+    /// How many entries have the same text but different ids.
     pub renewed: u64,
-    /// Entries with different content.
+    /// How many entries have different text.
     pub changed: u64,
     /// The entries that only the first side has.
     pub one: Surplus,
@@ -111,8 +114,8 @@ report!(Tally, "stat");
 /// The entries that only one side has.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Surplus {
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Characters in them.
+    /// The number of characters in them.
     pub characters: u64,
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::shape::report;
+use super::shape::{named, report};
 use crate::{
-    model::{Block, Checkpoint, CheckpointNumber, EntryId, Message, Text},
+    model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Role, Timestamp},
     session::{Damaged, Line, Shown, SubAgent},
 };
 
@@ -49,73 +49,108 @@ impl HiddenText {
     }
 }
 
-report!(Damaged, "damaged", |it| { entry: it.entry, problem: it.problem });
+report!(Damaged, "damaged");
+report!(SubAgent, "sub_agent");
+report!(Shown, "checkpoint");
+named!(Kind, Role);
 
-report!(Line, "entry", |it| {
-    entry: it.id,
-    uuid: it.uuid,
-    kind: it.kind.as_str(),
-    role: it.messages.first().map(|message| message.role.as_str()),
-    time: it.time,
-    checkpoint: it.checkpoint,
-    own: it.own,
-    checkpoints: marks(&it.marks),
-    model: it.messages.first().and_then(|message| message.model.as_deref()),
-    blocks: it.messages.iter().flat_map(Message::parts).map(|b| part(it, b)).collect::<Vec<_>>(),
-});
-
-report!(SubAgent, "sub_agent", |it| {
-    entry: it.caller,
-    first: it.first,
-    last: it.last,
-    entries: it.entries,
-});
-
-#[derive(Serialize)]
-pub(super) struct Mark {
-    checkpoint: CheckpointNumber,
-    note: Option<String>,
+/// An entry of a conversation, as a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry<'a> {
+    /// The entry, if its id can be read.
+    pub entry: Option<EntryId>,
+    /// The id in the agent's own record.
+    pub uuid: Option<&'a str>,
+    /// The kind of the record.
+    pub kind: Kind,
+    /// The role of the message; `null` if the entry is not a message.
+    pub role: Option<Role>,
+    /// The time of the record.
+    pub time: Option<Timestamp>,
+    /// The number of the checkpoint just before the entry.
+    pub checkpoint: Option<CheckpointNumber>,
+    /// The agent's own number for that checkpoint, such as `kimi:3`.
+    pub own: Option<&'a str>,
+    /// The checkpoints just after the entry.
+    pub checkpoints: &'a [Checkpoint],
+    /// The model that wrote the entry.
+    pub model: Option<&'a str>,
+    /// The parts of its messages.
+    blocks: Vec<Part<'a>>,
 }
 
-/// Returns checkpoints in the form in which an entry lists them.
-pub(super) fn marks(marks: &[Checkpoint]) -> Vec<Mark> {
-    let note = |mark: &Checkpoint| mark.note.as_ref().map(Text::to_text);
-    marks.iter().map(|mark| Mark { checkpoint: mark.n, note: note(mark) }).collect()
+impl<'a> From<&'a Line> for Entry<'a> {
+    fn from(line: &'a Line) -> Self {
+        let first = line.messages.first();
+        let parts = line.messages.iter().flat_map(Message::parts);
+        Self {
+            entry: line.id,
+            uuid: line.uuid.as_deref(),
+            kind: line.kind,
+            role: first.map(|message| message.role),
+            time: line.time,
+            checkpoint: line.checkpoint,
+            own: line.own.as_deref(),
+            checkpoints: &line.marks,
+            model: first.and_then(|message| message.model.as_deref()),
+            blocks: parts.map(|block| part(line, block)).collect(),
+        }
+    }
 }
 
-#[derive(Serialize)]
+report!(Entry<'_>, "entry");
+
+/// A part of a message.
+#[derive(Clone, Debug, Serialize)]
 #[serde(tag = "block", rename_all = "lowercase")]
 enum Part<'a> {
+    /// Text.
     Text {
+        /// The text.
         text: &'a str,
     },
+    /// The model's reasoning.
     Thinking {
+        /// The text.
         text: &'a str,
     },
+    /// A tool call.
     Call {
+        /// The id of the call.
         id: &'a str,
+        /// The tool.
         name: &'a str,
+        /// The arguments of the call, as a string if they are not valid JSON.
         input: Input<'a>,
     },
+    /// The result of a tool call.
     Result {
+        /// The id of the call that it answers.
         id: &'a str,
+        /// The text.
         text: Cow<'a, str>,
+        /// Whether the tool failed.
         error: bool,
+        /// How many characters undertext cut; the key is present only if undertext cut any.
         #[serde(skip_serializing_if = "Option::is_none")]
         hidden: Option<u64>,
     },
+    /// An image.
     Image {
+        /// The size of the image in bytes.
         bytes: usize,
     },
+    /// Something else.
     Other {
+        /// What it is, in the words of the agent's record.
         name: &'a str,
     },
 }
 
 /// The arguments of a call, exactly as in the record.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Input<'a> {
+enum Input<'a> {
     Json(&'a RawValue),
     Text(&'a str),
 }
@@ -151,12 +186,12 @@ fn part<'a>(line: &Line, block: &'a Block) -> Part<'a> {
 pub struct Excerpt<'a> {
     /// The entry.
     #[serde(flatten)]
-    pub line: &'a Line,
-    /// The lines.
+    pub line: Entry<'a>,
+    /// The text of the entry, or only the lines that `--lines` selects.
     pub text: &'a str,
     /// The number of the first line, from 1.
     pub from: usize,
-    /// The total number of lines.
+    /// The total number of lines in the text.
     pub lines: usize,
 }
 
@@ -174,33 +209,37 @@ pub struct TextLine<'a> {
 report!(TextLine<'_>, "line");
 
 /// A hidden text of an entry, with the requested part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Uncovered<'a> {
     /// The entry.
-    pub hidden: &'a Hidden,
-    /// The text.
-    pub part: &'a HiddenText,
-    /// The requested part.
+    pub entry: EntryId,
+    /// The entry that contains the whole text.
+    pub origin: EntryId,
+    /// The tool call that the text answers.
+    pub call: &'a str,
+    /// The index of the text in the answer, from 0.
+    pub part: usize,
+    /// How many characters are shown.
+    pub shown: usize,
+    /// How many characters are hidden.
+    pub hidden: usize,
+    /// The hidden part of the text, or only the lines that `--lines` selects.
     pub text: &'a str,
 }
 
-report!(Uncovered<'_>, "hidden", |it| {
-    entry: it.hidden.entry,
-    origin: it.hidden.origin,
-    call: it.part.call,
-    part: it.part.text,
-    shown: it.part.shown().chars().count(),
-    hidden: it.part.hidden().chars().count(),
-    text: it.text,
-});
+impl<'a> Uncovered<'a> {
+    /// Returns the report on a part of a hidden text.
+    pub fn new(hidden: &Hidden, part: &'a HiddenText, text: &'a str) -> Self {
+        Self {
+            entry: hidden.entry,
+            origin: hidden.origin,
+            call: &part.call,
+            part: part.text,
+            shown: part.shown().chars().count(),
+            hidden: part.hidden().chars().count(),
+            text,
+        }
+    }
+}
 
-report!(Shown, "checkpoint", |it| {
-    checkpoint: it.checkpoint.n,
-    entry: it.entry,
-    before: it.before,
-    words: it.words,
-    time: it.time,
-    note: it.checkpoint.note.as_ref().map(Text::to_text),
-    own: it.own,
-    operation: it.operation,
-});
+report!(Uncovered<'_>, "hidden");

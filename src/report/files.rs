@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::shape::{path, report, some_path};
+use super::shape::{named, path, report, some_path};
 use crate::model::{Digest, GenerationNumber, OperationNumber, SessionName};
 
 /// A generation that a session has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// Its number.
+    /// The number of the state.
     pub generation: GenerationNumber,
-    /// The current path of the file; none if the session was changed without a file.
+    /// The path of the file; `null` if the session was changed without a file.
     #[serde(serialize_with = "some_path")]
     pub file: Option<PathBuf>,
-    /// Its number of entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// The operation that began it.
+    /// The operation in which this state began.
     pub operation: OperationNumber,
-    /// The size in bytes of the compressed file that contained it.
+    /// The size of the compressed file in bytes, if the state came from one.
     pub container: Option<u64>,
-    /// Whether the current branch is in it.
+    /// Whether the current branch is in this state.
     #[serde(rename = "current")]
     pub is_current: bool,
 }
@@ -31,37 +31,36 @@ pub struct Held {
 /// A file that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rotated {
-    /// The operation that set it aside.
+    /// The operation that set the file aside.
     pub operation: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
-    /// Its path.
+    /// The path of the file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// Its length when it was set aside.
+    /// The size of the file in bytes when it was set aside.
     #[serde(rename = "bytes")]
     pub length: u64,
-    /// Its current state.
+    /// The state of the file.
     pub state: RotatedState,
-    /// Why it cannot be read, if it cannot.
+    /// Why the file cannot be read.
     pub why: Option<String>,
 }
 
 /// The state of a file that was set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotatedState {
-    /// Its content is unchanged, according to the hash.
+    /// The file is unchanged.
     Whole,
-    /// It was deleted; its content is in the store.
+    /// The file was deleted; the store still has the contents.
     Deleted,
-    /// A program that still had it open appended records; the next change imports them.
+    /// A program that had the file open wrote more, and the next change will import it.
     Grown,
-    /// Its content is different.
+    /// The file has other contents.
     Changed,
-    /// The rotation was interrupted; the next change completes it.
+    /// The next change will set the file aside.
     Pending,
-    /// It cannot be read.
+    /// The file cannot be read.
     Unread,
 }
 
@@ -82,29 +81,30 @@ impl RotatedState {
 /// The result of a rebuild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rebuilt {
-    /// The agent's id of the session.
+    /// The session.
     pub session: String,
-    /// Whether the rows were already equal.
+    /// Whether the old rows were correct.
     pub equal: bool,
     /// The number of records.
     pub records: u64,
-    /// The digest of the current rows.
+    /// A digest of the new rows.
     pub digest: Digest,
 }
 
 report!(Held, "generation");
 report!(Rotated, "rotation");
+named!(RotatedState);
 report!(Rebuilt, "rebuilt");
 
 /// An exported file.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Exported<'a> {
-    /// The agent's id of the session.
+    /// The session.
     pub session: &'a str,
     /// The file.
     #[serde(serialize_with = "path")]
     pub path: &'a Path,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -113,13 +113,13 @@ report!(Exported<'_>, "export");
 /// A session file that could be imported.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FoundFile<'a> {
-    /// The session that it contains.
+    /// The session.
     #[serde(flatten)]
     pub session: &'a SessionName,
-    /// Where it is.
+    /// The file.
     #[serde(serialize_with = "path")]
     pub path: &'a Path,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 

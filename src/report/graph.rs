@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{entry::marks, shape::report};
+use serde::Serialize;
+
+use super::shape::{report, through};
 use crate::{
     model::{Checkpoint, CheckpointNumber, EntryId, Kind, OperationNumber, Timestamp},
     session::{Damaged, Kin, Spot},
@@ -21,24 +23,19 @@ pub struct Acts {
 }
 
 /// A file that a session mentions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsedFile {
-    /// Its absolute path.
+    /// The path of the file.
     pub path: String,
-    /// The number of calls that changed it.
+    /// How many calls changed the file.
     pub edits: u64,
-    /// The number of mentions.
+    /// How often the file was mentioned.
     pub mentions: u64,
-    /// The last turn that mentions it.
+    /// The last turn that mentioned the file.
     pub turn: Option<CheckpointNumber>,
 }
 
-report!(UsedFile, "file", |it| {
-    path: it.path,
-    edits: it.edits,
-    mentions: it.mentions,
-    turn: it.turn,
-});
+report!(UsedFile, "file");
 
 /// A reverted end: one that is not on the current path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,69 +55,102 @@ pub struct RevertedEnd {
 }
 
 /// Consecutive entries without a fork.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a mark of its own, and several may be set"
 )]
 pub struct GraphNode {
-    /// Its index in the list.
+    /// The index of the node in this list, from 0.
     pub node: usize,
-    /// The id of its first entry in the conversation.
+    /// The node's first entry that is part of the conversation.
+    #[serde(rename = "entry")]
     pub id: EntryId,
-    /// The name of that entry's record.
+    /// The id of that entry in the agent's own record.
     pub uuid: Option<String>,
-    /// The id of its last entry.
+    /// The node's last entry.
     pub last: EntryId,
-    /// The kind of that last entry.
+    /// The kind of the first entry.
     pub kind: Kind,
-    /// When it was written.
+    /// The time of the first entry.
     pub time: Option<Timestamp>,
-    /// The beginning of its text.
+    /// The first words of its text.
     pub words: String,
     /// The damage of that entry, if it is damaged; it then has no text.
+    #[serde(skip)]
     pub damage: Option<String>,
-    /// Its number of entries.
+    /// How many entries the node has.
     pub entries: u64,
-    /// How many of them are truncated.
+    /// How many of the entries have hidden text.
     pub cut: u64,
-    /// How many of them match the search.
+    /// How many of the entries contain the words of `--grep`.
     pub found: u64,
-    /// How often the agent cleared older tool results in it.
+    /// How often the agent cleared older tool results in the node.
     pub cleared: u64,
-    /// For a compaction, the token counts before and after, if its record has them.
-    pub tokens: (Option<u64>, Option<u64>),
-    /// The indexes of its parents in the list.
+    /// For a compaction, the size of the context before, if its record has it.
+    pub tokens_before: Option<u64>,
+    /// For a compaction, the size of the context after, if its record has it.
+    pub tokens_after: Option<u64>,
+    /// For a compaction, how many names and requests its summary lost, if that was counted.
+    pub lost: Option<u64>,
+    /// The indexes of the nodes that this node follows.
     pub parents: Vec<usize>,
-    /// The checkpoint that comes before it.
+    /// The number of the checkpoint just before the node.
     pub checkpoint: Option<CheckpointNumber>,
-    /// The agent's own number of that checkpoint, as a selector.
+    /// The agent's own number for that checkpoint, such as `kimi:3`.
     pub own: Option<String>,
-    /// The checkpoints that were set at its end.
+    /// The checkpoints at the end of the node.
+    #[serde(rename = "checkpoints")]
     pub marks: Vec<Checkpoint>,
-    /// The branches at its end.
+    /// The branches at the end of the node.
     pub branches: Vec<String>,
-    /// Whether the current branch ends here.
+    /// Whether the current branch ends at this node.
+    #[serde(rename = "head")]
     pub is_head: bool,
-    /// Whether nothing follows it and no branch ends here.
+    /// Whether the node is an end that no branch names.
+    #[serde(rename = "unnamed")]
     pub is_unnamed: bool,
-    /// Whether it is outside both the current path and the rest of its last turn.
+    /// Whether the node is not on the current path.
+    #[serde(rename = "reverted")]
     pub is_reverted: bool,
-    /// Whether the command that added it was undone.
+    /// Whether the operation that added the node was undone; such nodes appear only with `--undone`.
+    #[serde(rename = "undone")]
     pub is_undone: bool,
     /// What was done in it, if that was counted.
+    #[serde(flatten, serialize_with = "through::<Did, _, _>")]
     pub acts: Option<Acts>,
-    /// For a compaction, how many things its summary no longer mentions, if that was counted.
-    pub lost: Option<u64>,
-    /// Whether a sub-agent works there, in a session file of its own.
+    /// Whether the node is the work of a sub-agent in the session's file.
+    #[serde(rename = "sub_agent")]
     pub is_sub_agent: bool,
-    /// How the agent left its end for another state of the file.
-    pub left: Option<Departure>,
-    /// Whether no path reaches it, not even the path of a reverted end: it is output of a command, or a record that another
-    /// record of the same name replaced. Only in a graph of all entries.
+    /// Whether no path leads to the node; such nodes appear only with `--all`.
+    #[serde(rename = "aside")]
     pub is_aside: bool,
-    /// Whether it is a message from a later state of the conversation.
+    /// What the agent did at the end of this node before it continued in another file.
+    pub left: Option<Departure>,
+    /// The agent's own number of the place that the agent went back to.
+    pub to: Option<String>,
+    /// Whether the node is a note for the model from `revert -m`.
+    #[serde(rename = "later")]
     pub is_from_later: bool,
+}
+
+/// What the model did in a node, as a report.
+#[derive(Serialize)]
+struct Did {
+    /// How many calls edited a file.
+    edits: Option<u64>,
+    /// How many calls ran a command.
+    commands: Option<u64>,
+    /// How many calls failed.
+    failed: Option<u64>,
+}
+
+impl From<&Option<Acts>> for Did {
+    fn from(acts: &Option<Acts>) -> Self {
+        let count = |of: fn(&Acts) -> u64| acts.as_ref().map(of);
+        let (edits, commands) = (count(|acts| acts.edits), count(|acts| acts.commands));
+        Self { edits, commands, failed: count(|acts| acts.failed) }
+    }
 }
 
 /// A session as a graph.
@@ -142,68 +172,19 @@ pub struct GraphView {
     pub damaged: Vec<Damaged>,
 }
 
-report!(RevertedEnd, "branch", |it| {
-    branch: (),
-    entry: it.entry,
-    current: false,
-    time: it.time,
-    words: it.words,
-    reverted: true,
-    after: it.after,
-    turns: it.turns,
-});
-
-report!(GraphNode, "node", |it| {
-    node: it.node,
-    entry: it.id,
-    uuid: it.uuid,
-    last: it.last,
-    kind: it.kind.as_str(),
-    time: it.time,
-    words: it.words,
-    entries: it.entries,
-    cut: it.cut,
-    found: it.found,
-    cleared: it.cleared,
-    tokens_before: it.tokens.0,
-    tokens_after: it.tokens.1,
-    lost: it.lost,
-    parents: it.parents,
-    checkpoint: it.checkpoint,
-    own: it.own,
-    checkpoints: marks(&it.marks),
-    branches: it.branches,
-    head: it.is_head,
-    unnamed: it.is_unnamed,
-    reverted: it.is_reverted,
-    undone: it.is_undone,
-    edits: it.acts.map(|acts| acts.edits),
-    commands: it.acts.map(|acts| acts.commands),
-    failed: it.acts.map(|acts| acts.failed),
-    sub_agent: it.is_sub_agent,
-    aside: it.is_aside,
-    left: it.left.as_ref().map(Departure::as_str),
-    to: it.left.as_ref().and_then(Departure::own),
-    later: it.is_from_later,
-});
+report!(GraphNode, "node");
+report!(Kin, "kin");
 
 /// A branch that is before the first entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct EmptyBranch<'a> {
-    /// Its name.
+    /// The branch.
     pub branch: &'a str,
+    /// Always `null`.
+    pub entry: (),
     /// Whether it is the current branch.
+    #[serde(rename = "head")]
     pub is_current: bool,
 }
 
-report!(EmptyBranch<'_>, "branch", |it| { branch: it.branch, entry: (), head: it.is_current });
-
-report!(Kin, "kin", |it| {
-    bond: it.bond.as_str(),
-    session: it.session,
-    held: it.is_held,
-    continues: it.continues,
-    shown: !it.continues,
-    here: it.here,
-    there: it.there,
-});
+report!(EmptyBranch<'_>, "branch");

@@ -1,13 +1,16 @@
 //! Imports: the imported files, how much was new, and their oddities.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 
 use super::{
     hint::Line,
     notice::Notice,
-    shape::{object, report},
+    shape::{path, report},
 };
 use crate::model::OperationNumber;
 use crate::session::{REPEATED, Session};
@@ -76,16 +79,27 @@ impl Imported {
 }
 
 /// An oddity of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Oddity {
     /// The file.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// The number of the physical line, from 1; none if the whole file is affected.
+    /// The number of the line where it starts, from 1; `null` if the whole file is affected.
     pub line: Option<u64>,
     /// How many lines, starting there, are affected.
     pub lines: u64,
-    /// The oddity.
-    pub quirk: Quirk,
+    /// The kind of the oddity.
+    pub kind: QuirkKind,
+    /// A description of the oddity.
+    pub what: &'static str,
+}
+
+impl Oddity {
+    /// Returns an oddity of one line, or of the whole file.
+    pub(crate) fn new(path: &Path, line: Option<u64>, quirk: Quirk) -> Self {
+        let (kind, what) = (quirk.kind(), quirk.words());
+        Self { path: path.to_owned(), line, lines: 1, kind, what }
+    }
 }
 
 /// What is odd about a file.
@@ -116,17 +130,26 @@ pub enum Quirk {
 /// A kind of oddity, as named in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each is a quirk of the same name")]
 pub enum QuirkKind {
+    /// The line is not a JSON object.
     Opaque,
+    /// A second record is on the same line.
     Glued,
+    /// The file ends in the middle of a record.
     Torn,
+    /// The file does not continue the contents that undertext imported before.
     Rewritten,
+    /// An earlier record has the same id.
     Repeated,
+    /// The file is compressed, and only its contents are stored, not the compressed form.
     Unkept,
+    /// The line is longer than 512 MiB, so the file was imported up to that line.
     TooLong,
+    /// The rest of the file cannot be read, so the file was imported up to that line.
     Unreadable,
+    /// A file next to the session was not imported.
     LeftOut,
+    /// A record's link to its parent is broken; undertext works around it.
     Mended,
 }
 
@@ -161,7 +184,9 @@ impl Quirk {
             Self::LeftOut(what) | Self::Mended(what) => what,
         }
     }
+}
 
+impl QuirkKind {
     /// Returns true if the file is not imported past this line.
     pub(crate) fn ends_reading(self) -> bool {
         matches!(self, Self::TooLong | Self::Unreadable)
@@ -176,11 +201,3 @@ report!(Summary, "summary", hints: |it| {
 });
 
 report!(Imported, "imported");
-
-object!(Oddity, |it| {
-    path: it.path.to_string_lossy(),
-    line: it.line,
-    lines: it.lines,
-    kind: it.quirk.kind(),
-    what: it.quirk.words(),
-});

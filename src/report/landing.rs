@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     later::Waiting,
-    shape::{report, some_path},
+    shape::{Owner, report, some_path, through},
 };
 use crate::{
     model::{CheckpointNumber, Position, Timestamp},
@@ -22,45 +22,45 @@ pub struct Landing {
     /// Its previous position, if it is different.
     #[serde(skip)]
     pub from: Option<Position>,
-    /// The turn right after its position, if there is one.
+    /// The next turn after the current position, or `null` if it is the end.
     pub before: Option<Turn>,
-    /// The newest turn in its context.
+    /// The newest turn in the context.
     pub at: Option<Turn>,
-    /// The turns that are no longer in its context.
+    /// The turns that the change removed from the context.
     pub turns: Vec<CheckpointNumber>,
-    /// The branch that has those turns, and their numbers.
+    /// The branch that now contains these turns.
     pub kept: Option<Kept>,
-    /// The times of the compactions that are no longer in its context.
+    /// The times of the compactions that the change removed from the context.
     pub compactions: Vec<Option<Timestamp>>,
-    /// How full the context window was before and is now.
+    /// The size of the context.
     pub tokens: Option<Tokens>,
-    /// The files that the agent changed in the turns that are no longer in its context. They keep those changes.
+    /// The files that the agent edited in these turns; undertext does not restore them.
     pub files: Vec<TouchedFile>,
-    /// The user's prompt in the turn that the revert went back to.
+    /// Your prompt from the turn that the session went back to.
     pub prompt: Option<String>,
-    /// How to resume the agent there.
+    /// How to resume the session with its agent.
     pub resume: Option<Resume>,
-    /// Whether this was a dry run and nothing was changed.
+    /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
 }
 
 /// A turn of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Turn {
-    /// The checkpoint before it.
+    /// The number of the turn.
     pub checkpoint: CheckpointNumber,
-    /// The beginning of its prompt.
+    /// The first words of its prompt.
     pub words: Option<String>,
 }
 
 /// The token counts of a context before and after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tokens {
-    /// Before the change.
+    /// The size before the change.
     pub before: u64,
-    /// After it.
+    /// The size after the change.
     pub after: u64,
-    /// The model's context window.
+    /// The size of the model's context window in tokens.
     pub window: u64,
     /// Whether the model itself reported both numbers.
     #[serde(skip)]
@@ -70,22 +70,22 @@ pub struct Tokens {
 /// Turns that are no longer in a context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// The branch that has them now; none if only an undone operation has them.
+    /// The branch; `null` if only an undone operation has the turns.
     pub branch: Option<String>,
-    /// The first of them.
+    /// The number of the first of these turns.
     pub first: CheckpointNumber,
-    /// The last.
+    /// The number of the last of these turns.
     pub last: CheckpointNumber,
-    /// How many there are.
+    /// How many turns there are.
     pub turns: u64,
 }
 
 /// A file that an agent changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchedFile {
-    /// Its path, as the agent names it.
+    /// The path, as the agent names it.
     pub path: String,
-    /// The number of edits.
+    /// How often the agent edited the file.
     pub edits: u64,
 }
 
@@ -100,20 +100,16 @@ pub struct Resume {
 }
 
 /// The command that starts an agent in a session, as a report.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Resumed<'a> {
     /// The session.
+    #[serde(flatten, serialize_with = "through::<Owner<'_>, Session, _>")]
     pub session: &'a Session,
     /// The command.
+    #[serde(flatten)]
     pub resume: &'a Resume,
-    /// The waiting change.
+    /// The waiting change, if any.
     pub waiting: Option<&'a Waiting>,
 }
 
-report!(Resumed<'_>, "resume", |it| {
-    session: it.session.name.id,
-    format: it.session.name.format,
-    folder: it.resume.folder.as_ref().map(|folder| folder.to_string_lossy()),
-    command: it.resume.command,
-    waiting: it.waiting,
-});
+report!(Resumed<'_>, "resume");

@@ -4,34 +4,21 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{
-    notice::Notice,
-    shape::{object, report},
-};
+use super::{notice::Notice, shape::report};
 use crate::model::{OperationNumber, Request, Text};
 
 /// A waiting change.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// The operation that requested it.
+    /// The operation that saved the waiting change.
     pub operation: OperationNumber,
     /// What to do.
+    #[serde(flatten)]
     pub request: Request,
-    /// Whether this user requested it on this computer. Otherwise undertext asks at a terminal before it makes the change.
+    /// Whether you saved the change on this machine; otherwise undertext asks before making it.
+    #[serde(rename = "own")]
     pub is_own: bool,
 }
-
-object!(Waiting, |it| {
-    operation: it.operation,
-    verb: it.request.verb,
-    checkpoint: it.request.checkpoint,
-    entry: it.request.entry,
-    branch: it.request.branch.as_ref().map(Text::to_text),
-    undoes: it.request.operation,
-    note: it.request.note.as_ref().map(Text::to_text),
-    options: it.request.options.iter().map(Text::to_text).collect::<Vec<_>>(),
-    own: it.is_own,
-});
 
 report!(Waiting, "waiting");
 
@@ -69,9 +56,9 @@ impl fmt::Display for Waiting {
 /// The result of requesting a change for later.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delayed {
-    /// The change.
+    /// The waiting change.
     pub waiting: Waiting,
-    /// The change that was waiting before.
+    /// The earlier waiting change that this one replaced.
     pub replaced: Option<Waiting>,
     /// The notices of the change.
     #[serde(skip)]

@@ -2,74 +2,65 @@
 
 use std::path::Path;
 
-use super::{hint::Line, shape::report};
-use crate::{
-    model::StoreId,
-    settings::{Author, Setting},
+use serde::Serialize;
+
+use super::{
+    hint::Line,
+    shape::{path, report},
 };
+use crate::{model::StoreId, settings::Setting};
 
 /// A store in a folder, and whether it is trusted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Trust<'a> {
-    /// Where it is.
+    /// The folder of the store.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
+    /// Whether the store is trusted.
+    pub trusted: bool,
     /// The store's id, if it is trusted.
     pub store: Option<StoreId>,
 }
 
-report!(Trust<'_>, "trust", |it| {
-    path: it.path.to_string_lossy(),
-    trusted: it.store.is_some(),
-    store: it.store,
-}, hints: |it| {
+report!(Trust<'_>, "trust", hints: |it| {
     let off = || Line::new("trust").flag("off").with(it.path).to("to stop trusting it");
     it.store.map(|_| off())
 });
 
 /// A trusted store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct TrustedStore<'a> {
-    /// Where it is.
+    /// The folder of the store.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
     /// The store's id.
     pub store: StoreId,
-    /// Why it is not used, if so.
+    /// Whether the store is used.
+    pub used: bool,
+    /// Why the store is not used.
     pub problem: Option<&'a str>,
 }
 
-report!(TrustedStore<'_>, "trusted", |it| {
-    path: it.path.to_string_lossy(),
-    store: it.store,
-    used: it.problem.is_none(),
-    problem: it.problem,
-});
+report!(TrustedStore<'_>, "trusted");
 
 /// A setting, and whether it has an effect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct ReadSetting<'a> {
     /// The setting.
+    #[serde(flatten)]
     pub set: &'a Setting,
-    /// Whether it has an effect.
+    /// Whether the value takes effect; it does not if the key does not exist.
     pub taken: bool,
 }
 
-report!(ReadSetting<'_>, "setting", |it| {
-    key: it.set.name(),
-    value: it.set.value,
-    source: match it.set.author {
-        Author::User => "user",
-        Author::Store => "store",
-    },
-    file: it.set.file,
-    line: it.set.line,
-    taken: it.taken,
-});
+report!(ReadSetting<'_>, "setting");
 
 /// A manual page that was written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Page<'a> {
     /// The file.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
 }
 
-report!(Page<'_>, "page", |it| { path: it.path.to_string_lossy() });
+report!(Page<'_>, "page");

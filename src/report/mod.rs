@@ -1,7 +1,8 @@
 //! Reports: the answer of each verb, as values that every front end shows.
 //!
-//! A [`Report`] is an answer for programs: a type, and fields in a fixed order. `docs/json.md` documents its shape, which is
-//! stable. A [`Hint`] tells people what they can do next.
+//! A [`Report`] is an answer for programs: a type, and the fields that serde derives. Its shape is stable. `docs/json.md` is written
+//! from these types (see `page.rs`), so the docs of a field are what users read about its key. A [`Hint`] tells people what they can
+//! do next.
 //!
 //! Invariant: nothing here reads, writes or decides, and no other folder defines the JSON of an answer.
 
@@ -18,6 +19,8 @@ mod landing;
 mod later;
 mod machine;
 mod notice;
+#[cfg(test)]
+mod page;
 mod place;
 mod redact;
 mod search;
@@ -38,7 +41,7 @@ pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};
 pub use compact::{Compacted, Part, Parts, Planned, Recovered};
 pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
-pub use entry::{Excerpt, Hidden, HiddenText, TextLine, Uncovered};
+pub use entry::{Entry, Excerpt, Hidden, HiddenText, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{Acts, EmptyBranch, GraphNode, GraphView, RevertedEnd, UsedFile};
 pub use hint::{Argument, Hint, Line, NamedHint, NamedLine};
@@ -51,8 +54,8 @@ pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
 pub use redact::{Redacted, RedactedSession, Remaining};
-pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
-pub use secrets::{Secret, SecretPlace, Secrets, Spot};
+pub use search::{Counted, FoundLine, FoundPlace, Hit, Indexed, Searched};
+pub use secrets::{Secret, SecretPlace, Secrets};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
@@ -61,8 +64,8 @@ pub use status::{
     Surroundings, UnreadPart, UnreadSession,
 };
 pub use store::{
-    Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Mended, Packed, Refilled,
-    SessionStats, Stats, TakenBack, Verified,
+    Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Lost, Mended, Packed,
+    Refilled, SessionStats, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};
 pub use turn::{Call, Turned};

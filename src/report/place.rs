@@ -3,37 +3,41 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
+    graph::RevertedEnd,
     hint::{Hint, Line},
     landing::Landing,
     notice::Notice,
-    shape::{report, some_path},
+    shape::{name_id, report, some_path, through},
 };
-use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, SessionName, Timestamp};
+use crate::model::{
+    CheckpointNumber, EntryId, Operation, OperationId, OperationNumber, SessionName, Timestamp,
+};
 
 /// The result of a revert.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reverted {
-    /// The checkpoint that it reverted to, if one was named.
+    /// The checkpoint number that you named; `null` if you named another kind of place.
     pub checkpoint: Option<CheckpointNumber>,
-    /// The current head of the branch; none before the first entry.
+    /// The last entry of the branch now; `null` at the start of the session.
     pub entry: Option<EntryId>,
     /// The branch that was reverted.
     pub branch: String,
-    /// The branch that preserves the old end.
+    /// The branch that keeps the old end.
     pub left: Option<String>,
-    /// How many entries are no longer on the path.
+    /// How many entries are now only on the branch `left`.
     pub dropped: u64,
-    /// The entry of the note, if one was added.
+    /// The entry with the note for the model, if one was added.
     pub note: Option<EntryId>,
-    /// The old live file, if it was rotated.
+    /// The new path of the previous file, if undertext renamed it and wrote a new one.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
+    /// The path of the agent's own file, if undertext wrote to the file.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// The operation; none if the branch was already there.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// Where the session is now.
     #[serde(flatten)]
@@ -50,13 +54,13 @@ report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
 pub struct Branched {
     /// The branch.
     pub branch: String,
-    /// Its head; none before the first entry.
+    /// The last entry of the branch; `null` at the start of the session.
     pub entry: Option<EntryId>,
-    /// Its previous name.
+    /// The previous name of the branch.
     pub from: Option<String>,
-    /// Whether lists hide it from now on.
+    /// Whether lists hide the branch now.
     pub hidden: bool,
-    /// The operation.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
@@ -74,15 +78,15 @@ report!(Branched, "branch", hints: |it| {
 pub struct Switched {
     /// The branch.
     pub branch: String,
-    /// Its head; none before the first entry.
+    /// The last entry of the branch; `null` at the start of the session.
     pub entry: Option<EntryId>,
-    /// The old live file, if it was rotated.
+    /// The new path of the previous file, if undertext renamed it and wrote a new one.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
+    /// The path of the agent's own file, if undertext wrote to the file.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// The operation; none if the branch was already current.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// Where the session is now.
     #[serde(flatten)]
@@ -95,39 +99,42 @@ pub struct Switched {
 report!(Switched, "switch", hints: |it| it.operation.map(|_| Hint::undo()));
 
 /// An operation in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OperationView {
     /// The session.
+    #[serde(serialize_with = "name_id")]
     pub session: SessionName,
     /// The operation.
+    #[serde(flatten, serialize_with = "through::<Listed<'_>, _, _>")]
     pub operation: Operation,
     /// The number of results that it truncated.
+    #[serde(skip)]
     pub cut: u64,
-    /// Whether it was undone.
+    /// Whether the operation was undone.
     pub undone: bool,
 }
 
 /// The result of an undo or a redo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Undone {
-    /// The operation.
+    /// The number of the new operation.
     pub operation: OperationNumber,
-    /// The operation that it undid.
+    /// The number of the operation that was undone.
     pub undoes: OperationNumber,
     /// The same operation; for a redo, the operation that was redone.
     #[serde(skip)]
     pub original: OperationNumber,
-    /// The command of that operation.
+    /// The command of the operation that was undone.
     pub command: &'static str,
-    /// The branches that preserve the entries added since.
+    /// The branches that keep the entries added after that operation.
     pub left: Vec<String>,
     /// Whether lists hide the session now, if that changed.
     #[serde(skip)]
     pub hidden: Option<bool>,
-    /// The old live file, if it was rotated.
+    /// The new path of the previous file, if undertext renamed it and wrote a new one.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
+    /// The path of the agent's own file, if undertext wrote to the file.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// Where the session is now.
@@ -138,37 +145,75 @@ pub struct Undone {
     pub notices: Vec<Notice>,
 }
 
-report!(OperationView, "operation", |it| {
-    session: it.session.id,
-    operation: it.operation.n,
-    at: it.operation.at,
-    command: it.operation.command.as_str(),
-    detail: it.operation.command.to_json(),
-    entries: it.operation.count(),
-    undoes: it.operation.undoes(),
-    undone: it.undone,
-    hash: it.operation.hash,
-});
+report!(OperationView, "operation");
+
+/// An operation, as a report.
+#[derive(Serialize)]
+struct Listed<'a> {
+    /// The number of the operation.
+    operation: OperationNumber,
+    /// The time of the operation.
+    at: Timestamp,
+    /// The command.
+    command: &'a str,
+    /// The contents of the operation's record, which depend on `command`.
+    detail: Value,
+    /// How many entries the operation added.
+    entries: u64,
+    /// The number of the operation that this one undid.
+    undoes: Option<OperationNumber>,
+    /// A hash that covers this operation and all earlier ones.
+    hash: OperationId,
+}
+
+impl<'a> From<&'a Operation> for Listed<'a> {
+    fn from(of: &'a Operation) -> Self {
+        let (command, detail) = (of.command.as_str(), of.command.to_json());
+        let (entries, undoes) = (of.count(), of.undoes());
+        Self { operation: of.n, at: of.at, command, detail, entries, undoes, hash: of.hash }
+    }
+}
 
 /// A branch in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedBranch {
-    /// Its name.
-    pub branch: String,
-    /// Its head; none before the first entry.
+    /// The branch; `null` if no branch names this end.
+    pub branch: Option<String>,
+    /// The last entry of the branch; `null` at the start of the session.
     pub entry: Option<EntryId>,
-    /// Whether it is current.
+    /// Whether the branch is the current one.
     pub current: bool,
-    /// The time of its last message.
+    /// The time of the last message of the branch.
     pub time: Option<Timestamp>,
-    /// The beginning of that message.
+    /// The first words of that message.
     pub words: Option<String>,
-    /// Whether it was reverted: its end is not on the current path.
+    /// Whether the branch was reverted: its end is not on the current path.
     pub reverted: bool,
-    /// If reverted, the turn of the current path that it follows.
+    /// If reverted, the turn after which the branch begins.
     pub after: Option<CheckpointNumber>,
-    /// If reverted, the number of its turns that are not on the current path.
+    /// If reverted, how many turns are only on this branch.
     pub turns: Option<u64>,
+}
+
+impl ListedBranch {
+    /// Returns the report on a reverted end that no branch names.
+    pub fn unnamed(end: RevertedEnd) -> Self {
+        Self {
+            branch: None,
+            entry: Some(end.entry),
+            current: false,
+            time: end.time,
+            words: Some(end.words),
+            reverted: true,
+            after: end.after,
+            turns: Some(end.turns),
+        }
+    }
+
+    /// Returns true if it has this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.branch.as_deref() == Some(name)
+    }
 }
 
 report!(ListedBranch, "branch");
@@ -192,9 +237,9 @@ report!(Redone<'_>, "redo", hints: |it| [Hint::undo_of(it.0.original)]);
 /// A checkpoint that was set, or already existed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Marked {
-    /// Its number.
+    /// The number of the checkpoint.
     pub checkpoint: CheckpointNumber,
-    /// The operation; none if the checkpoint already existed.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]

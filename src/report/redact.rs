@@ -4,54 +4,67 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Notice, hint::Line, shape::report};
+use super::{
+    Notice,
+    hint::Line,
+    shape::{paths, report},
+};
 use crate::model::SessionName;
 
 /// What was redacted from the store, or would be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Redacted {
-    /// Whether this is only a plan.
+    /// Whether nothing has been changed yet.
     pub planned: bool,
-    /// The number of lines that contain it.
+    /// How many lines contain the text.
     pub lines: u64,
-    /// The number of texts by people, such as notes, that contain it.
+    /// How many of your own notes and names contain the text.
     pub notes: u64,
-    /// The number of unfinished lines, as once read, that contain it.
+    /// How many unfinished lines, as once imported, contain the text.
     pub unfinished: u64,
-    /// Where it remains because it cannot be covered there.
-    pub fixed: Vec<Remaining>,
-    /// The rules that found it, if rules did.
+    /// The rules that found the text, if rules did.
     pub rules: Vec<String>,
-    /// The sessions that contain it.
+    /// The sessions that contain the text.
     pub sessions: Vec<RedactedSession>,
-    /// The session files where it was covered.
+    /// Places where the text cannot be overwritten, for example in a name; it stays there.
+    pub fixed: Vec<Remaining>,
+    /// The files in which the text was overwritten.
+    #[serde(serialize_with = "paths")]
     pub covered: Vec<PathBuf>,
-    /// The session files that may still contain it.
+    /// The files that still contain the text, or may contain it, including the store's database.
+    #[serde(serialize_with = "paths")]
     pub left: Vec<PathBuf>,
-    /// Files in agents' folders that undertext does not store and that contain it, or may contain it.
+    /// Other files in agents' folders that contain the text, or may contain it.
+    #[serde(serialize_with = "paths")]
     pub beside: Vec<PathBuf>,
-    /// What could not be searched and may contain it: in agents' folders, and where files of its sessions may have been moved.
+    /// The folders and files that could not be searched and may contain the text.
+    #[serde(serialize_with = "paths")]
     pub unseen: Vec<PathBuf>,
-    /// The files stored whole, such as long tool results, that contain it.
-    pub files: Vec<PathBuf>,
-    /// The deleted folders of damaged stores that had been set aside, and the deleted remains of interrupted commands.
-    pub deleted: Vec<PathBuf>,
-    /// Whether the write-ahead log still contains it, because another program is reading an older state of the store.
+    /// Whether the database's log still contains the text, because another program is reading an older state of the store.
+    #[serde(rename = "in_log")]
     pub is_in_log: bool,
-    /// Other stores of this user that contain it, or may contain it.
+    /// The imported sidecars, such as long tool results, that contain the text.
+    #[serde(serialize_with = "paths")]
+    pub files: Vec<PathBuf>,
+    /// The damaged stores that had been set aside, and the files of interrupted commands, that were deleted.
+    #[serde(serialize_with = "paths")]
+    pub deleted: Vec<PathBuf>,
+    /// Your other stores that contain the text, or may contain it.
+    #[serde(serialize_with = "paths")]
     pub stores: Vec<PathBuf>,
     /// The notices about the sessions that contain it, paired with their session.
+    #[serde(skip)]
     pub notices: Vec<(SessionName, Notice)>,
 }
 
 /// A session that was redacted, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RedactedSession {
-    /// The agent's id.
+    /// The session.
     pub session: String,
-    /// The name of the format.
+    /// The agent.
     pub format: String,
-    /// The title, unless it may contain the redacted text.
+    /// The title of the session, unless it may contain the redacted text.
     pub title: Option<String>,
     /// The number of lines.
     pub lines: u64,
@@ -79,27 +92,7 @@ impl Redacted {
     }
 }
 
-fn texts(paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| path.display().to_string()).collect()
-}
-
-report!(Redacted, "redact", |it| {
-    planned: it.planned,
-    lines: it.lines,
-    notes: it.notes,
-    unfinished: it.unfinished,
-    rules: it.rules,
-    sessions: it.sessions,
-    fixed: it.fixed,
-    covered: texts(&it.covered),
-    left: texts(&it.left),
-    beside: texts(&it.beside),
-    unseen: texts(&it.unseen),
-    in_log: it.is_in_log,
-    files: texts(&it.files),
-    deleted: texts(&it.deleted),
-    stores: texts(&it.stores),
-}, hints: |it| {
+report!(Redacted, "redact", hints: |it| {
     let verify = || Line::new("verify").to("check that everything else is intact");
     (!it.planned && !it.is_nowhere()).then(verify)
 });

@@ -1,40 +1,60 @@
 //! Searching: the hits, their places, and how to show them.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::collections::BTreeSet;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
 
 use super::{
     hint::{Hint, Line},
-    shape::{object, report},
+    shape::{report, through},
     status::UnreadSession,
 };
 use crate::{
-    model::{Around, CheckpointNumber, EntryId, EntryNumber, Role, SessionName, Timestamp},
+    model::{CheckpointNumber, EntryId, EntryNumber, HitLine, Role, SessionName, Timestamp},
     session::Stand,
 };
 
 /// A place at which a hit occurs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundPlace {
     /// The session.
+    #[serde(flatten)]
     pub session: SessionName,
-    /// Its title.
+    /// The title of the session.
     pub title: Option<String>,
-    /// Its working folder.
+    /// The working folder of the session.
     pub folder: Option<String>,
-    /// The session that it works for, if it is a sub-agent's.
+    /// If the session is a sub-agent's, the session that the sub-agent works for.
     pub parent: Option<String>,
     /// The entry, if its id can be read.
     pub entry: Option<EntryId>,
     /// The checkpoint before its turn.
     pub turn: Option<CheckpointNumber>,
-    /// The step within the turn, 0 for the prompt, at the place where it is shown.
+    /// The step of the turn, as in `@13.4`, 0 for the prompt; `null` if the text is not on the current path.
     pub step: Option<usize>,
-    /// Where it is relative to the current path.
+    /// Where the text is.
+    #[serde(flatten, serialize_with = "through::<Where<'_>, _, _>")]
     pub stand: Stand,
-    /// Whether it belongs to a sub-agent.
+    /// Whether the text comes from a sub-agent.
+    #[serde(rename = "sub_agent")]
     pub is_of_sub_agent: bool,
+}
+
+/// Where a text is, as a report.
+#[derive(Serialize)]
+struct Where<'a> {
+    /// Where the text is.
+    #[serde(rename = "stands")]
+    stand: &'a Stand,
+    /// The branch, if the text is on another than the current one.
+    branch: Option<&'a str>,
+}
+
+impl<'a> From<&'a Stand> for Where<'a> {
+    fn from(stand: &'a Stand) -> Self {
+        let branch = if let Stand::Branch(name) = stand { Some(name.as_str()) } else { None };
+        Self { stand, branch }
+    }
 }
 
 /// A text with matches, and the places where it occurs: first those on the current path of a session, and among them first the
@@ -53,74 +73,75 @@ pub struct Hit {
     pub lines: Vec<HitLine>,
 }
 
-/// A matching line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HitLine {
-    /// Its number in the text, from 1.
-    pub n: usize,
-    /// The line.
-    pub line: String,
-    /// The ranges of the matches, in bytes.
-    pub matches: Vec<Range<usize>>,
-    /// The requested lines before it.
-    pub before: Around,
-    /// The requested lines after it.
-    pub after: Around,
-}
-
 /// A line of a hit, as a report.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct FoundLine<'h> {
-    /// The hit.
-    pub hit: &'h Hit,
+    /// The first place.
+    #[serde(flatten)]
+    pub place: &'h FoundPlace,
+    /// When the text was written.
+    pub time: Option<Timestamp>,
+    /// Who wrote the text.
+    pub role: Role,
+    /// The name of the tool, if the text is a tool call or a result.
+    pub tool: Option<&'h str>,
     /// The line.
+    #[serde(flatten)]
     pub line: &'h HitLine,
+    /// Other places with the same text.
+    pub places: &'h [FoundPlace],
 }
 
 /// The number of matching lines in a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counted {
     /// The session.
+    #[serde(flatten)]
     pub session: SessionName,
-    /// Its title.
+    /// The title of the session.
     pub title: Option<String>,
     /// The number of lines with a match.
     pub lines: u64,
 }
 
 /// The summary of a search.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Searched {
     /// The number of matching lines that were returned.
     pub lines: u64,
-    /// The number of messages that contain the words, or most of them, whether they were returned or not.
+    /// How many messages have all the words, or most of them; `null` with `-F`, `-w` or `-E`.
     pub messages: Option<u64>,
-    /// The number of sessions with such messages.
-    pub sessions: u64,
+    /// The number of sessions with such messages; `null` with `-F`, `-w` or `-E`.
+    pub sessions: Option<u64>,
     /// The words that no message contains.
+    #[serde(skip)]
     pub nowhere: Vec<String>,
     /// The words that the best message lacks.
     pub missing: Vec<String>,
-    /// Whether the search stopped because it had found enough.
+    /// Whether there may be more matches than `-n` allowed.
+    #[serde(rename = "more")]
     pub has_more: bool,
-    /// The number of damaged entries, which were not searched.
+    /// How many entries could not be searched.
     pub damaged: u64,
     /// The sessions with unreadable parts, which were not searched.
+    #[serde(skip)]
     pub unread: Vec<UnreadSession>,
     /// Whether the answer comes from an index that covers the whole store.
+    #[serde(skip)]
     pub is_indexed: bool,
 }
 
 /// What was added to the search index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Indexed {
-    /// The number of entries that were processed.
+    /// How many entries were added to the index.
     pub entries: u64,
     /// Whether the index is complete.
+    #[serde(rename = "whole")]
     pub is_whole: bool,
 }
 
-report!(Indexed, "index", |it| { entries: it.entries, whole: it.is_whole });
+report!(Indexed, "index");
 
 impl FoundPlace {
     /// Returns the command that shows the entry, if it can be named.
@@ -135,63 +156,11 @@ impl FoundPlace {
     pub fn step(&self) -> Option<String> {
         Some(format!("@{}.{}", self.turn?, self.step?))
     }
-
-    /// Returns the branch, if it is not the current one.
-    pub fn branch(&self) -> Option<&str> {
-        if let Stand::Branch(name) = &self.stand { Some(name) } else { None }
-    }
-}
-
-object!(FoundPlace, |it| {
-    session: it.session.id,
-    agent: it.session.format,
-    entry: it.entry,
-    turn: it.turn,
-    step: it.step,
-    stands: it.stand.as_str(),
-    branch: it.branch(),
-    sub_agent: it.is_of_sub_agent,
-});
-
-impl Serialize for FoundLine<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self { hit, line } = self;
-        let mut object = to.serialize_map(None)?;
-        if let Some(place) = hit.places.first() {
-            object.serialize_entry("session", &place.session.id)?;
-            object.serialize_entry("agent", &place.session.format)?;
-            object.serialize_entry("title", &place.title)?;
-            object.serialize_entry("folder", &place.folder)?;
-            object.serialize_entry("parent", &place.parent)?;
-            object.serialize_entry("entry", &place.entry)?;
-            object.serialize_entry("turn", &place.turn)?;
-            object.serialize_entry("step", &place.step)?;
-            object.serialize_entry("stands", place.stand.as_str())?;
-            object.serialize_entry("branch", &place.branch())?;
-            object.serialize_entry("sub_agent", &place.is_of_sub_agent)?;
-        }
-        object.serialize_entry("time", &hit.time)?;
-        object.serialize_entry("role", hit.role.as_str())?;
-        object.serialize_entry("tool", &hit.tool)?;
-        object.serialize_entry("line", &line.n)?;
-        object.serialize_entry("text", &line.line)?;
-        let matches: Vec<[usize; 2]> = line.matches.iter().map(|at| [at.start, at.end]).collect();
-        object.serialize_entry("matches", &matches)?;
-        object.serialize_entry("before", &line.before)?;
-        object.serialize_entry("after", &line.after)?;
-        object.serialize_entry("places", hit.places.get(1..).unwrap_or_default())?;
-        object.end()
-    }
 }
 
 report!(FoundLine<'_>, "hit");
 
-report!(Counted, "count", |it| {
-    session: it.session.id,
-    agent: it.session.format,
-    title: it.title,
-    lines: it.lines,
-});
+report!(Counted, "count");
 
 impl Searched {
     /// Counts the messages that were found. Each is given by the group of its session, the session's index in the group, and the
@@ -202,15 +171,8 @@ impl Searched {
             messages += 1;
             sessions.insert((group, member));
         }
-        (self.messages, self.sessions) = (Some(messages), sessions.len() as u64);
+        (self.messages, self.sessions) = (Some(messages), Some(sessions.len() as u64));
     }
 }
 
-report!(Searched, "searched", |it| {
-    lines: it.lines,
-    messages: it.messages,
-    sessions: it.messages.map(|_| it.sessions),
-    missing: it.missing,
-    more: it.has_more,
-    damaged: it.damaged,
-}, hints: |it| (it.damaged > 0).then(Hint::mend));
+report!(Searched, "searched", hints: |it| (it.damaged > 0).then(Hint::mend));

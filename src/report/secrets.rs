@@ -1,92 +1,104 @@
 //! Secrets: what looks like one, the rule that found it, and all its places. The secret itself is not included.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
 
 use super::{
     hint::{Hint, Line},
     search::FoundPlace,
-    shape::report,
+    shape::{count, report, through},
     status::UnreadSession,
 };
-use crate::model::{OperationNumber, SessionName};
+use crate::{
+    model::{CheckpointNumber, EntryId, OperationNumber, SessionName},
+    session::Stand,
+};
 
 /// Something that looks like a secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Secret {
-    /// The rule that found it.
+    /// The rule that found the secret.
     pub rule: String,
-    /// The text before it and its mask, such as `GITHUB_TOKEN=gh••••••4o`.
+    /// The words before the secret, and the masked secret, such as `GITHUB_TOKEN=gh••••••4o`.
     pub masked: String,
-    /// Its length in characters.
+    /// The length of the secret in characters.
     pub characters: usize,
-    /// Where it occurs: first in the newest session, there on the current path if possible.
+    /// Where the secret occurs: first in the newest session, there on the current path if possible.
     pub places: Vec<SecretPlace>,
 }
 
 /// A place where a secret occurs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SecretPlace {
     /// The session.
+    #[serde(flatten)]
     pub session: SessionName,
-    /// Its title, unless the title looks like a secret itself.
+    /// The title of the session, unless the title looks like a secret itself.
     pub title: Option<String>,
-    /// The place in the session.
-    pub spot: Spot,
+    /// The entry, if the secret is in one.
+    #[serde(flatten, serialize_with = "through::<InEntry<'_>, _, _>")]
+    pub found: Option<FoundPlace>,
+    /// Whether the secret is in a compaction's summary.
+    #[serde(rename = "summary")]
+    pub is_summary: bool,
+    /// The imported file that contains the secret.
+    pub file: Option<String>,
+    /// The operation that contains the secret in a note or a name, or that imported the unfinished line.
+    pub operation: Option<OperationNumber>,
+    /// Whether the secret is in a line that undertext imported before the agent had finished writing it.
+    #[serde(rename = "unfinished")]
+    pub is_unfinished: bool,
 }
 
-/// A place in a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spot {
-    /// In an entry.
-    Entry {
-        /// The entry, and its place.
-        found: FoundPlace,
-        /// Whether it is the summary of a compaction.
-        is_summary: bool,
-    },
-    /// In a sidecar that is stored whole.
-    Kept {
-        /// Its path.
-        path: String,
-    },
-    /// In a line that was read before it was complete.
-    Unfinished {
-        /// The operation that read it.
-        operation: OperationNumber,
-    },
-    /// In a note, a name or a reason that a person wrote.
-    Given {
-        /// The operation that it belongs to.
-        operation: OperationNumber,
-    },
+/// Where an entry with a secret is, as a report.
+#[derive(Serialize)]
+struct InEntry<'a> {
+    /// The entry, if its id can be read.
+    entry: Option<EntryId>,
+    /// The checkpoint before its turn.
+    turn: Option<CheckpointNumber>,
+    /// Where the entry is.
+    #[serde(rename = "stands")]
+    stand: Option<&'a Stand>,
+    /// The branch, if the entry is on another than the current one.
+    branch: Option<&'a str>,
+    /// Whether the entry comes from a sub-agent.
+    sub_agent: bool,
+}
+
+impl<'a> From<&'a Option<FoundPlace>> for InEntry<'a> {
+    fn from(found: &'a Option<FoundPlace>) -> Self {
+        let stand = found.as_ref().map(|found| &found.stand);
+        Self {
+            entry: found.as_ref().and_then(|found| found.entry),
+            turn: found.as_ref().and_then(|found| found.turn),
+            stand,
+            branch: if let Some(Stand::Branch(name)) = stand { Some(name) } else { None },
+            sub_agent: found.as_ref().is_some_and(|found| found.is_of_sub_agent),
+        }
+    }
 }
 
 /// The secrets that were found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Secrets {
-    /// Each secret once, those of the newest sessions first.
+    /// The number of secrets.
+    #[serde(serialize_with = "count")]
     pub found: Vec<Secret>,
-    /// The number of sessions that were searched.
+    /// How many sessions were searched.
     pub sessions: u64,
-    /// The number of finds that the user's settings allow.
+    /// How many places were ignored because your settings allow them.
     pub allowed: u64,
-    /// The number of damaged entries, which were not searched.
+    /// How many entries could not be searched.
     pub damaged: u64,
     /// The sessions with unreadable parts, which were not searched.
+    #[serde(skip)]
     pub unread: Vec<UnreadSession>,
-}
-
-impl SecretPlace {
-    /// Returns the entry, if the place is one.
-    pub fn entry(&self) -> Option<&FoundPlace> {
-        if let Spot::Entry { found, .. } = &self.spot { Some(found) } else { None }
-    }
 }
 
 impl Secret {
     /// Returns the first place that can be shown.
     pub fn shown(&self) -> Option<&FoundPlace> {
-        self.places.iter().find_map(SecretPlace::entry)
+        self.places.iter().find_map(|place| place.found.as_ref())
     }
 
     /// Returns the command that redacts what was found in an entry, if the entry has an id.
@@ -95,48 +107,9 @@ impl Secret {
     }
 }
 
-impl Serialize for SecretPlace {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut object = to.serialize_map(None)?;
-        let (found, is_summary) = match &self.spot {
-            Spot::Entry { found, is_summary } => (Some(found), *is_summary),
-            _ => (None, false),
-        };
-        object.serialize_entry("session", &self.session.id)?;
-        object.serialize_entry("agent", &self.session.format)?;
-        object.serialize_entry("title", &self.title)?;
-        object.serialize_entry("entry", &found.and_then(|found| found.entry))?;
-        object.serialize_entry("turn", &found.and_then(|found| found.turn))?;
-        object.serialize_entry("stands", &found.map(|found| found.stand.as_str()))?;
-        object.serialize_entry("branch", &found.and_then(FoundPlace::branch))?;
-        object.serialize_entry("sub_agent", &found.is_some_and(|found| found.is_of_sub_agent))?;
-        object.serialize_entry("summary", &is_summary)?;
-        let (file, operation) = match &self.spot {
-            Spot::Entry { .. } => (None, None),
-            Spot::Kept { path } => (Some(path), None),
-            Spot::Unfinished { operation } | Spot::Given { operation } => (None, Some(*operation)),
-        };
-        object.serialize_entry("file", &file)?;
-        object.serialize_entry("operation", &operation)?;
-        let is_unfinished = matches!(self.spot, Spot::Unfinished { .. });
-        object.serialize_entry("unfinished", &is_unfinished)?;
-        object.end()
-    }
-}
+report!(Secret, "secret");
 
-report!(Secret, "secret", |it| {
-    rule: it.rule,
-    masked: it.masked,
-    characters: it.characters,
-    places: it.places,
-});
-
-report!(Secrets, "secrets", |it| {
-    found: it.found.len(),
-    sessions: it.sessions,
-    allowed: it.allowed,
-    damaged: it.damaged,
-}, hints: |it| {
+report!(Secrets, "secrets", hints: |it| {
     let all = || Line::new("redact").flag("found").flag("dry-run").to("see what would be redacted");
     let mend = (it.damaged > 0).then(Hint::mend);
     (!it.found.is_empty()).then(all).into_iter().chain(mend)

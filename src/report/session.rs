@@ -1,27 +1,29 @@
 //! Sessions: created, hidden, attached to a file, and detached.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::{
     notice::Notice,
-    shape::{object, path, report},
+    shape::{id, path, paths, report, some_path},
 };
 use crate::{
-    model::{OperationNumber, SessionName, Timestamp},
+    model::{OperationNumber, Timestamp},
     session::Session,
 };
 
 /// A session that was created.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Created {
     /// The session.
+    #[serde(serialize_with = "id")]
     pub session: Session,
-    /// The operation.
-    pub operation: OperationNumber,
-    /// Its live file, if it has one.
+    /// The path of the live file, if the session has one.
+    #[serde(serialize_with = "some_path")]
     pub live: Option<PathBuf>,
+    /// The number of the session's first operation.
+    pub operation: OperationNumber,
 }
 
 /// The result of attaching or detaching.
@@ -35,7 +37,7 @@ pub struct Attached {
     /// The branch that preserves the previous position of `main`, if a command had moved it away from where the agent would
     /// resume.
     pub left: Option<String>,
-    /// The operation; none if nothing changed.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
@@ -53,81 +55,74 @@ pub struct Outcome {
     pub notices: Vec<Notice>,
 }
 
-report!(Created, "session", |it| {
-    session: it.session.name.id,
-    live: it.live.as_ref().map(|path| path.to_string_lossy()),
-    operation: it.operation,
-});
-
+report!(Created, "session");
 report!(Attached, "attach");
 
 /// A session whose files were deleted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct LostFile {
     /// The session.
+    #[serde(flatten)]
     pub session: Session,
     /// The path of the agent's file, if it was deleted.
+    #[serde(serialize_with = "some_path")]
     pub path: Option<PathBuf>,
     /// The paths of its deleted sidecars.
+    #[serde(serialize_with = "paths")]
     pub sidecars: Vec<PathBuf>,
     /// When the agent last used the session.
+    #[serde(skip)]
     pub used: Timestamp,
     /// The modification time that the restored files get.
+    #[serde(skip)]
     pub at: Timestamp,
 }
 
-report!(LostFile, "lost", |it| {
-    session: it.session.name.id,
-    agent: it.session.name.format,
-    path: it.path.as_ref().map(|path| path.to_string_lossy()),
-    sidecars: paths(&it.sidecars),
-});
+report!(LostFile, "lost");
 
 /// The result of a restore.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Restored {
+    /// The path of the agent's file; `null` if it already existed.
+    #[serde(serialize_with = "some_path")]
+    pub path: Option<PathBuf>,
     /// The files that were written; the one that the agent reads comes last.
+    #[serde(serialize_with = "paths")]
     pub files: Vec<PathBuf>,
-    /// How that file became the live file; none if it already existed, if its agent does not resume it, or if it cannot be
-    /// attached.
-    pub attached: Option<Attached>,
-    /// The restored agent's file, if it was set aside for a successor that continues from the session's position.
-    pub rotated: Option<PathBuf>,
-    /// The notices about a file that cannot be attached.
-    pub notices: Vec<Notice>,
     /// What happened to the sidecars.
+    #[serde(flatten)]
     pub sidecars: Sidecars,
+    /// The new path of the restored file, if undertext renamed it and wrote one that continues from the current position.
+    #[serde(serialize_with = "some_path")]
+    pub rotated: Option<PathBuf>,
+    /// The branch that keeps the previous position of `main`.
+    pub left: Option<String>,
+    /// The operation that attached the file; `null` if it was not attached.
+    pub operation: Option<OperationNumber>,
+    /// The notices about the file.
+    #[serde(skip)]
+    pub notices: Vec<Notice>,
 }
 
 /// What happened to the sidecars of a session in a restore.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sidecars {
     /// The sidecars that were written.
+    #[serde(rename = "sidecars", serialize_with = "paths")]
     pub written: Vec<PathBuf>,
-    /// The sidecars whose path is taken by something else, which is left alone.
+    /// Existing files with different contents, which were left unchanged.
+    #[serde(serialize_with = "paths")]
     pub others: Vec<PathBuf>,
 }
 
-report!(Restored, "restore", |it| {
-    path: it.files.last().map(|file| file.to_string_lossy()),
-    files: paths(&it.files),
-    sidecars: paths(&it.sidecars.written),
-    others: paths(&it.sidecars.others),
-    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
-    left: it.attached.as_ref().and_then(|attached| attached.left.as_ref()),
-    operation: it.attached.as_ref().and_then(|attached| attached.operation),
-});
-
-fn paths(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
-    paths.iter().map(|path| path.to_string_lossy()).collect()
-}
+report!(Restored, "restore");
 
 /// A session that lists hide from now on, or show again.
 #[derive(Clone, Debug, Serialize)]
 pub struct Concealed {
     /// Whether lists hide it.
     pub hidden: bool,
-    /// The operation; none if nothing changed.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
@@ -135,7 +130,3 @@ pub struct Concealed {
 }
 
 report!(Concealed, "hide");
-
-object!(SessionName, |it| { session: it.id, agent: it.format });
-
-object!(Session, |it| { session: it.name.id, agent: it.name.format });

@@ -12,16 +12,16 @@ use super::{
 /// Whether an agent's settings call undertext.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Calling {
-    /// The name of its format.
+    /// The agent.
     pub agent: &'static str,
-    /// The settings file.
+    /// The agent's settings file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// Whether the settings contain a call.
+    /// Whether the agent's settings call undertext.
     pub installed: bool,
-    /// Whether the call is exactly the one that this program would write.
+    /// Whether the agent's settings call this program, as it would write the call.
     pub current: bool,
-    /// Why the settings have no effect, or cannot be changed.
+    /// Why the call does not work, or why the settings can't be changed.
     pub problem: Option<String>,
     /// Whether the problem is that the called program does not exist; another setup would fix that.
     #[serde(skip)]
@@ -34,14 +34,17 @@ report!(Calling, "calling", hints: |it| {
 });
 
 /// An agent's settings that were changed, or would be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SetUp<'a> {
-    /// The name of its format.
+    /// The agent.
     pub agent: &'a str,
-    /// The file.
+    /// The agent's settings file.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
-    /// Whether they contain a call now, or would.
+    /// Whether these settings call undertext, or would call it after the planned change.
     pub installed: bool,
+    /// Whether the settings were changed.
+    pub changed: bool,
     /// The outcome of the change.
     pub change: SettingUp,
 }
@@ -50,23 +53,17 @@ pub struct SetUp<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingUp {
-    /// It was made.
+    /// The settings were changed.
     Made,
-    /// Dry run: the change would have been made.
+    /// The settings would be changed: this was a dry run.
     Planned,
-    /// The user declined it.
+    /// You said no.
     Declined,
-    /// The settings are already as requested.
+    /// There was nothing to change.
     Needless,
 }
 
-report!(SetUp<'_>, "setup", |it| {
-    agent: it.agent,
-    path: it.path.to_string_lossy(),
-    installed: it.installed,
-    changed: it.change == SettingUp::Made,
-    change: it.change,
-}, hints: |it| {
+report!(SetUp<'_>, "setup", hints: |it| {
     let import = || Line::new("import").to("to import existing sessions");
     let off = || Line::new("setup").with(it.agent).flag("off").to("to turn this off");
     it.installed.then(|| [import(), off()]).into_iter().flatten()

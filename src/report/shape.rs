@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use super::hint::{Hint, NamedHint};
-use crate::session::Session;
+use crate::{context, model::SessionName, session::Session};
 
-/// An answer for programs: an object with a type. Serialising it yields the fields in the order in which they are printed.
+/// An answer for programs: an object with a type. Its type is printed first, then the fields that serde derives.
 pub trait Report: Serialize {
     /// Returns the type, which is printed first.
     fn kind(&self) -> &'static str;
@@ -18,22 +18,7 @@ pub trait Report: Serialize {
     }
 }
 
-/// Implements `Serialize` for a value: lists its fields in order.
-macro_rules! object {
-    ($name:ty, |$it:ident| { $($key:ident: $value:expr),* $(,)? }) => {
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap as _;
-                let $it = self;
-                let mut object = to.serialize_map(None)?;
-                $(object.serialize_entry(stringify!($key), &$value)?;)*
-                object.end()
-            }
-        }
-    };
-}
-
-/// Implements [`Report`]: the type, the fields unless they are derived, and the hints if there are any.
+/// Implements [`Report`]: the type, and the hints if there are any.
 macro_rules! report {
     ($name:ty, $kind:literal $(, hints: |$it:pat_param| $hints:expr)?) => {
         impl $crate::report::Report for $name {
@@ -48,13 +33,22 @@ macro_rules! report {
             )?
         }
     };
-    ($name:ty, $kind:literal, |$it:ident| { $($fields:tt)* } $(, $($hints:tt)*)?) => {
-        $crate::report::shape::object!($name, |$it| { $($fields)* });
-        $crate::report::shape::report!($name, $kind $(, $($hints)*)?);
-    };
 }
 
-pub(super) use {object, report};
+/// Implements `Serialize` for values whose `as_str` returns their name.
+macro_rules! named {
+    ($($name:ty),* $(,)?) => {$(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.as_str())
+            }
+        }
+    )*};
+}
+
+pub(super) use {named, report};
+
+named!(context::Act, context::Origin, context::Shape, context::Step, context::measure::Word);
 
 /// Serialises a path as text; invalid UTF-8 is replaced.
 pub(super) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
@@ -67,12 +61,69 @@ pub(super) fn some_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<
     path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
 }
 
+/// Serialises the id of a session.
+pub(super) fn id<S: Serializer>(session: &Session, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&session.name.id)
+}
+
+/// Serialises a value as the text that people read, or null.
+#[expect(clippy::ref_option, reason = "so a field is handed over")]
+pub(super) fn some_text<T: ToString, S: Serializer>(
+    value: &Option<T>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    value.as_ref().map(T::to_string).serialize(to)
+}
+
+/// Serialises the id in the name of a session.
+pub(super) fn name_id<S: Serializer>(name: &SessionName, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&name.id)
+}
+
+/// Serialises paths.
+pub(super) fn paths<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
+
+/// Serialises the number of values.
+pub(super) fn count<T, S: Serializer>(values: &[T], to: S) -> Result<S::Ok, S::Error> {
+    values.len().serialize(to)
+}
+
+/// Serialises a value in the form that programs get.
+pub(super) fn through<'a, F, T: ?Sized, S>(value: &'a T, to: S) -> Result<S::Ok, S::Error>
+where
+    F: From<&'a T> + Serialize,
+    S: Serializer,
+{
+    F::from(value).serialize(to)
+}
+
+/// The session of a report.
+#[derive(Serialize)]
+pub(super) struct Owner<'a> {
+    /// The session.
+    session: &'a str,
+    /// The agent.
+    format: &'a str,
+}
+
+impl<'a> From<&'a Session> for Owner<'a> {
+    fn from(session: &'a Session) -> Self {
+        Self { session: &session.name.id, format: &session.name.format }
+    }
+}
+
 /// The result of a change, preceded by the session that was changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed<'a, T> {
+    /// The session.
     session: &'a str,
+    /// The title of the session.
     title: Option<String>,
+    /// The agent.
     format: &'a str,
+    /// The result.
     #[serde(flatten)]
     done: &'a T,
 }
@@ -97,13 +148,13 @@ impl<T: Report> Report for Changed<'_, T> {
 /// An error, as a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failed<'a> {
-    /// The error.
+    /// What happened.
     pub error: String,
-    /// Its causes, from the nearest to the root.
+    /// What caused the error, the immediate cause first.
     pub causes: Vec<String>,
-    /// The next steps.
+    /// Possible next steps.
     pub hints: Vec<NamedHint<'a>>,
-    /// The exit code.
+    /// The exit code, see `undertext help options`.
     pub exit: u8,
 }
 

@@ -2,58 +2,97 @@
 
 use std::{fmt, path::PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
+    context::Due,
     hint::Line,
     later::Waiting,
-    shape::{Report, object, report},
+    shape::{Owner, Report, report, some_path, through},
 };
 use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Glance, Position, SessionName, Timestamp},
-    session::{Damaged, Elsewhere, Kin, RecentCall, Session, Spot},
+    session::{Damaged, Elsewhere, Gap, Kin, RecentCall, Session, Spot},
     store::{SessionKey, StoreError},
 };
 
 /// Where a session is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// Its card, as lists show it.
+    #[serde(flatten)]
     pub card: Card,
     /// The current branch.
     pub branch: String,
-    /// Its position.
-    pub position: Option<Position>,
-    /// The id of its head.
-    pub head: Option<EntryId>,
-    /// Its position relative to the checkpoints.
-    pub spot: Option<Spot>,
     /// The number of branches.
     pub branches: u64,
+    /// Its position.
+    #[serde(skip)]
+    pub position: Option<Position>,
+    /// The last entry of the current branch; `null` at the start of the session.
+    pub head: Option<EntryId>,
+    /// The next turn after the current position, or `null` if it is the end.
+    #[serde(rename = "before", serialize_with = "before")]
+    pub spot: Option<Spot>,
+    /// The newest checkpoint that was not undone.
+    pub checkpoint: Option<CheckpointNumber>,
     /// The number of entries.
     pub entries: u64,
     /// The number of operations.
     pub operations: u64,
-    /// The number of stored sidecars.
+    /// How many files belong to the session and were imported with it.
     pub sidecars: u64,
-    /// The newest checkpoint that was not undone.
-    pub checkpoint: Option<CheckpointNumber>,
-    /// The session that it was created from.
+    /// The session from which this one was made.
     pub kin: Option<Kin>,
-    /// Where its history begins, if that beginning cannot be read.
+    /// Where the history begins, if that part cannot be shown.
+    #[serde(serialize_with = "elsewhere")]
     pub elsewhere: Option<Elsewhere>,
-    /// The live file.
+    /// The file that the agent reads.
+    #[serde(serialize_with = "some_path")]
     pub live: Option<PathBuf>,
-    /// The agent's file, if it was deleted.
+    /// The path of the agent's file, if the file was deleted.
+    #[serde(serialize_with = "some_path")]
     pub gone: Option<PathBuf>,
     /// How the live file compares with the newest state in the store.
+    #[serde(skip)]
     pub live_state: LiveState,
-    /// The change that waits for the session to be resumed.
+    /// The waiting change, if any.
     pub waiting: Option<Waiting>,
     /// The processes that have the session open.
     pub open: Vec<OpenIn>,
+}
+
+/// Serialises the turn right after a position.
+#[expect(clippy::ref_option, reason = "so a field is handed over")]
+fn before<S: Serializer>(spot: &Option<Spot>, to: S) -> Result<S::Ok, S::Error> {
+    let next = |spot: Spot| matches!(spot, Spot::Before(_)).then(|| spot.checkpoint());
+    spot.and_then(next).serialize(to)
+}
+
+#[expect(clippy::ref_option, reason = "so a field is handed over")]
+fn elsewhere<S: Serializer>(found: &Option<Elsewhere>, to: S) -> Result<S::Ok, S::Error> {
+    found.as_ref().map(Beginning::from).serialize(to)
+}
+
+/// Where a history begins, as a report.
+#[derive(Serialize)]
+struct Beginning<'a> {
+    /// The session that has the beginning, if it is another session.
+    session: Option<&'a str>,
+    /// The id of the file that has it.
+    file: &'a str,
+    /// Why it cannot be shown.
+    why: &'a Gap,
+    /// The reason in words.
+    words: String,
+}
+
+impl<'a> From<&'a Elsewhere> for Beginning<'a> {
+    fn from(of: &'a Elsewhere) -> Self {
+        Self { session: of.session(), file: &of.file, why: &of.gap, words: of.to_string() }
+    }
 }
 
 /// A process that has a session open.
@@ -76,41 +115,28 @@ impl fmt::Display for OpenIn {
 }
 
 /// How a live file compares with the newest state in its store, in order of severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LiveState {
-    /// It is as the store wrote it.
+    /// The file is the same as in the store.
     Same,
-    /// The store has a change that still has to be written to the file.
+    /// The next change will write to the file what the store has.
     Pending,
-    /// Another program appended to it; the new records are shown.
+    /// Another program, such as the agent, appended to the file; undertext shows the new records.
     Grown,
-    /// It is missing; the next change writes it again.
+    /// The file is missing; the next change writes it again.
     Missing,
-    /// Another program wrote a different state, which is shown.
+    /// Another program, such as the agent, rewrote the file; undertext shows the new contents.
     Rewritten,
-    /// Another program overwrote the store's own file.
+    /// Another program replaced the store's own file.
     Replaced,
-    /// It has changed, but the user's settings exclude it.
+    /// The file has changed, but your settings exclude it.
     LeftOut,
-    /// It cannot be read.
+    /// The file cannot be read.
     Unread,
 }
 
 impl LiveState {
-    /// Returns its name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Pending => "pending",
-            Self::Grown => "grown",
-            Self::Missing => "missing",
-            Self::Rewritten => "rewritten",
-            Self::Replaced => "replaced",
-            Self::LeftOut => "left-out",
-            Self::Unread => "unread",
-        }
-    }
-
     /// Returns a description.
     pub fn words(self) -> &'static str {
         match self {
@@ -135,106 +161,90 @@ impl LiveState {
 }
 
 /// How full a model's context window is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Fullness {
+    /// The size of the context in tokens.
+    pub tokens: u64,
+    /// The model's context window.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Whether there may be more tokens than counted: counting stops when the window is full.
+    #[serde(rename = "at_least")]
+    pub is_least: bool,
+    /// How the tokens were counted.
+    #[serde(rename = "counted")]
+    pub word: Word,
     /// The model, if known.
     pub model: Option<String>,
-    /// The model's context window.
-    pub window: Window,
-    /// The token count of the context.
-    pub tokens: u64,
-    /// Where that number comes from.
-    pub word: Word,
-    /// Whether this is a lower bound: counting stopped because the window is already full.
-    pub is_least: bool,
     /// The damaged entries, which are not counted.
+    #[serde(skip)]
     pub damaged: Vec<Damaged>,
 }
 
-/// The status of a session, and how close its context is to a compaction, if it has a window.
-#[derive(Clone, Copy, Debug)]
+/// The status of a session, as a report.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Standing<'a> {
     /// The session.
+    #[serde(flatten, serialize_with = "through::<Owner<'_>, Session, _>")]
     pub session: &'a Session,
     /// Its status.
+    #[serde(flatten)]
     pub status: &'a Status,
-    /// Its context.
-    pub full: Option<&'a (Nearness, Fullness)>,
-    /// The number of its reverted ends, if known.
+    /// How many branch ends were reverted, if known.
     pub reverted: Option<u64>,
+    /// Whether the live file differs from the store's copy.
+    pub behind: bool,
+    /// The state of the live file.
+    pub live_state: Option<LiveState>,
+    /// The size of the context; `null` if the window is too small.
+    pub context: Option<Filling<'a>>,
 }
 
-report!(Standing<'_>, "status", |it| {
-    session: it.session.name.id,
-    format: it.session.name.format,
-    title: it.status.card.title,
-    folder: it.status.card.folder,
-    branch: it.status.branch,
-    branches: it.status.branches,
-    reverted: it.reverted,
-    head: it.status.head,
-    before: it.status.spot.and_then(|spot| match spot {
-        Spot::Before(n) => Some(n),
-        Spot::At(_) | Spot::In(_) => None,
-    }),
-    checkpoint: it.status.checkpoint,
-    turns: it.status.card.turns,
-    entries: it.status.entries,
-    operations: it.status.operations,
-    sidecars: it.status.sidecars,
-    started: it.status.card.started,
-    active: it.status.card.active,
-    hidden: it.status.card.hidden,
-    kin: it.status.kin,
-    elsewhere: it.status.elsewhere,
-    live: it.status.live.as_ref().map(|live| live.to_string_lossy()),
-    gone: it.status.gone.as_ref().map(|gone| gone.to_string_lossy()),
-    behind: it.status.live_state != LiveState::Same,
-    live_state: it.status.live.as_ref().map(|_| it.status.live_state.as_str()),
-    waiting: it.status.waiting,
-    open: it.status.open,
-    context: it.full.map(|(near, full)| Filling { near, full }),
-}, hints: |it| {
+/// How full the context window is, and how close that is to a compaction.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Filling<'a> {
+    #[serde(flatten)]
+    full: &'a Fullness,
+    #[serde(flatten, serialize_with = "through::<Due, Nearness, _>")]
+    near: &'a Nearness,
+}
+
+impl<'a> Standing<'a> {
+    /// Returns the report on a session: its context, if it has a window, and the number of its reverted ends, if known.
+    pub fn new(
+        session: &'a Session,
+        status: &'a Status,
+        full: Option<&'a (Nearness, Fullness)>,
+        reverted: Option<u64>,
+    ) -> Self {
+        Self {
+            session,
+            status,
+            reverted,
+            behind: status.live_state != LiveState::Same,
+            live_state: status.live.as_ref().map(|_| status.live_state),
+            context: full.map(|(near, full)| Filling { full, near }),
+        }
+    }
+}
+
+report!(Standing<'_>, "status", hints: |it| {
     let restore = |_: &PathBuf| Line::about("restore").to("to put the file back where the agent reads it");
     it.status.gone.as_ref().map(restore)
-});
-
-object!(Elsewhere, |it| {
-    session: it.session(),
-    file: it.file,
-    why: it.gap.as_str(),
-    words: it.to_string(),
-});
-
-/// How full the context window is.
-struct Filling<'a> {
-    near: &'a Nearness,
-    full: &'a Fullness,
-}
-
-object!(Filling<'_>, |it| {
-    tokens: it.near.tokens,
-    window: it.near.window,
-    compact_at: it.near.at,
-    due: it.near.is_due,
-    at_least: it.full.is_least,
-    counted: it.full.word.as_str(),
-    source: it.full.window.source.as_str(),
-    model: it.full.model,
 });
 
 /// What a session knows about its environment, in five layers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
-    /// The system, as recorded when the session started.
+    /// The system settings that `new` recorded.
     pub system: Option<Value>,
-    /// The session itself, as recorded then.
+    /// The preferences that `new` recorded.
     pub session: Option<Value>,
-    /// The conversation.
+    /// The size of the conversation.
     pub conversation: Conversation,
     /// The last tool calls, in order.
     pub tools: Vec<RecentCall>,
-    /// The workspace, as recorded when the session started.
+    /// The configuration of the workspace that `new` recorded.
     pub workspace: Option<Value>,
 }
 
@@ -249,14 +259,12 @@ pub struct Conversation {
     pub active: Option<Timestamp>,
 }
 
-object!(RecentCall, |it| { tool: it.name, id: it.id, succeeded: it.succeeded });
-
 /// A session with its layers.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Layered<'a> {
-    /// The agent's id of the session.
+    /// The session.
     pub session: &'a str,
-    /// The layers.
+    /// What is known about the session's environment.
     pub layers: &'a Surroundings,
 }
 
@@ -275,22 +283,22 @@ pub struct ListedSession {
     pub kin: Option<Kin>,
     /// The number of branches.
     pub branches: u64,
-    /// The number of its reverted ends.
+    /// How many branch ends were reverted.
     pub reverted: u64,
-    /// The number of compactions.
+    /// How many compactions the session has.
     pub compactions: u64,
-    /// The token count of the model's next request, if known.
+    /// The size of the next request in tokens, if known.
     pub tokens: Option<u64>,
-    /// The model's context window.
+    /// The size of the model's context window in tokens.
     pub window: Option<u64>,
     /// Samples of the token counts of its requests; a 0 marks a compaction.
     #[serde(skip)]
     pub context: Vec<u64>,
-    /// The number of its sub-agents' sessions.
+    /// How many sessions of sub-agents belong to the session.
     pub sub_agents: u64,
     /// Whether the agent's file was deleted.
     pub gone: bool,
-    /// Whether an agent has it open.
+    /// Whether an agent has the session open.
     pub open: bool,
     /// Its depth below the listed sessions that it was created from.
     #[serde(skip)]
@@ -300,13 +308,15 @@ pub struct ListedSession {
 report!(ListedSession, "session");
 
 /// A session with an unreadable part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnreadSession {
     /// Its name.
+    #[serde(flatten)]
     pub name: SessionName,
     /// The unreadable part.
+    #[serde(skip)]
     pub part: UnreadPart,
-    /// Why.
+    /// What is wrong with it.
     pub problem: String,
 }
 
@@ -334,12 +344,6 @@ impl UnreadSession {
         }
     }
 }
-
-object!(UnreadSession, |it| {
-    session: it.name.id,
-    agent: it.name.format,
-    problem: it.problem,
-});
 
 impl Report for UnreadSession {
     fn kind(&self) -> &'static str {

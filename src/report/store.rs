@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     hint::Line,
-    shape::{object, path, report},
+    shape::{named, path, report, some_path},
 };
 use crate::{
     model::{DATABASE, OperationNumber, SessionName},
@@ -16,7 +16,7 @@ use crate::{
 /// The size of the sessions of one format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    /// The name of the format.
+    /// The agent.
     pub agent: String,
     /// The number of sessions.
     pub sessions: u64,
@@ -28,20 +28,14 @@ pub struct Stats {
 
 report!(Stats, "agent");
 
-report!(Sizes, "store", |it| {
-    lines: it.lines,
-    raw: it.raw,
-    texts: it.texts,
-    kept: it.kept,
-    stored: it.stored,
-});
+report!(Sizes, "store");
 
 /// The size of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
-    /// The agent's id of the session.
+    /// The session.
     pub session: String,
-    /// The name of its format.
+    /// The agent.
     pub agent: String,
     /// The number of entries.
     pub entries: u64,
@@ -53,7 +47,7 @@ pub struct SessionStats {
     pub branches: u64,
     /// The number of checkpoints.
     pub checkpoints: u64,
-    /// The number of generations of its files.
+    /// How many states of the session's files the store has, current ones included.
     pub states: u64,
 }
 
@@ -62,7 +56,7 @@ report!(SessionStats, "session");
 /// A bundle of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
-    /// Its file.
+    /// The file of the bundle.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// The number of sessions.
@@ -78,90 +72,80 @@ pub struct BackedUp {
 report!(BackedUp, "backup");
 
 /// The outcome for a session of a bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The session is new in the store.
     New,
-    /// The store had the beginning of it.
+    /// The store had the beginning of the session.
     Grown,
-    /// The store had all of it.
+    /// The store had all of the session.
     Same,
-    /// It was not imported, for this reason.
-    Refused(String),
+    /// The session was not imported.
+    Refused,
 }
 
 impl Fate {
     /// Returns its name in JSON.
-    pub fn as_str(&self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Grown => "grown",
             Self::Same => "same",
-            Self::Refused(_) => "refused",
+            Self::Refused => "refused",
         }
     }
 }
 
 /// A session of a bundle, imported or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Brought {
     /// The session.
+    #[serde(flatten)]
     pub session: SessionName,
-    /// The outcome.
-    pub fate: Fate,
-    /// The number of new operations.
+    /// What happened to the session.
+    pub state: Fate,
+    /// Why the session was refused, or why its live file was not written; the next change of the session retries that.
+    pub why: Option<String>,
+    /// How many operations were added.
     pub operations: u64,
-    /// The number of new entries.
+    /// How many entries were added.
     pub entries: u64,
-    /// Why its live file could not be written; the next change of the session retries.
-    pub unwritten: Option<String>,
 }
 
 impl Brought {
-    pub(crate) fn new(session: &SessionName, fate: Fate) -> Self {
-        let (operations, entries, unwritten) = (0, 0, None);
-        Self { session: session.clone(), fate, operations, entries, unwritten }
+    pub(crate) fn new(session: &SessionName, state: Fate, why: Option<String>) -> Self {
+        Self { session: session.clone(), state, why, operations: 0, entries: 0 }
     }
 }
 
-report!(Brought, "bundled", |it| {
-    session: it.session.id,
-    agent: it.session.format,
-    state: it.fate.as_str(),
-    why: match &it.fate {
-        Fate::Refused(why) => Some(why),
-        _ => it.unwritten.as_ref(),
-    },
-    operations: it.operations,
-    entries: it.entries,
-});
+report!(Brought, "bundled");
+named!(Fate);
 
 /// A store that was packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Packed {
-    /// The size before.
-    pub before: Sizes,
-    /// The size after.
-    pub after: Sizes,
-    /// How many of its parts are damaged; they were not repacked.
+    /// The number of lines.
+    pub lines: u64,
+    /// The uncompressed size of all lines, in bytes.
+    pub raw: u64,
+    /// The size of the store before, in bytes.
+    pub before: u64,
+    /// The size of the store after, in bytes.
+    pub after: u64,
+    /// How many damaged parts were left unchanged.
     pub damaged: u64,
 }
 
-report!(Packed, "packed", |it| {
-    lines: it.after.lines,
-    raw: it.after.raw,
-    before: it.before.stored,
-    after: it.after.stored,
-    damaged: it.damaged,
-}, hints: |it| {
+report!(Packed, "packed", hints: |it| {
     let verify = || Line::new("verify").to("to see what is damaged");
     (it.damaged > 0).then(verify)
 });
 
 /// A finding of a verification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its kind.
+    /// Whether it is `damage` or only a `note`.
+    #[serde(rename = "severity", serialize_with = "severity")]
     pub kind: FaultKind,
     /// The affected session, if there is one.
     pub session: Option<String>,
@@ -176,16 +160,18 @@ impl Finding {
     pub fn of_whole_store(problem: String) -> Self {
         Self { kind: FaultKind::Store, session: None, item: DATABASE.to_owned(), problem }
     }
+}
 
-    /// Returns its severity.
-    pub fn severity(&self) -> &'static str {
-        if self.kind.is_damage() { "damage" } else { "note" }
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "so a field is handed over")]
+fn severity<S: Serializer>(kind: &FaultKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.severity())
 }
 
 /// The figures of a verification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
+    /// Whether nothing is damaged and every file could be read.
+    pub ok: bool,
     /// The number of sessions.
     pub sessions: u64,
     /// The number of operations.
@@ -197,27 +183,30 @@ pub struct Verified {
     /// The number of findings that are notes.
     pub notes: u64,
     /// How many of the damaged items are derived rows.
+    #[serde(skip)]
     pub outdated: u64,
-    /// The number of entries whose lines were redacted. The entries keep their ids.
-    pub redacted: u64,
     /// How many of the damaged items are session files that someone changed; the store itself is intact.
+    #[serde(skip)]
     pub files: u64,
-    /// The number of files that cannot be read and so could not be checked.
+    /// How many files cannot be read; there is a note for each.
     pub unread: u64,
-    /// The number of entries that were lost when the store was damaged and that the repair could not recover.
+    /// How many entries have redacted text.
+    pub redacted: u64,
+    /// How many entries were lost with a damaged store and could not be recovered; there is a finding for each.
     pub lost: u64,
 }
 
-report!(Finding, "finding", |it| {
-    severity: it.severity(),
-    session: it.session,
-    item: it.item,
-    problem: it.problem,
-});
+report!(Finding, "finding");
 
 impl Verified {
+    /// Returns the figures before anything was found.
+    pub(crate) fn sound() -> Self {
+        Self { ok: true, ..Self::default() }
+    }
+
     /// Counts a finding.
     pub(crate) fn count(&mut self, kind: FaultKind) {
+        self.ok &= !kind.is_damage() && kind != FaultKind::Unread;
         *if kind.is_damage() { &mut self.damaged } else { &mut self.notes } += 1;
         match kind {
             FaultKind::Derived => self.outdated += 1,
@@ -227,24 +216,9 @@ impl Verified {
             _ => {}
         }
     }
-
-    /// Returns true if nothing is damaged and everything was checked.
-    pub fn is_ok(&self) -> bool {
-        self.damaged == 0 && self.unread == 0
-    }
 }
 
-report!(Verified, "verified", |it| {
-    ok: it.is_ok(),
-    sessions: it.sessions,
-    operations: it.operations,
-    entries: it.entries,
-    damaged: it.damaged,
-    notes: it.notes,
-    unread: it.unread,
-    redacted: it.redacted,
-    lost: it.lost,
-}, hints: |it| {
+report!(Verified, "verified", hints: |it| {
     let again = || Line::new("verify").to("to compare unreadable files, once they can be read");
     if it.damaged > it.outdated + it.files {
         Some(Line::new("doctor").flag("fix").to("to repair what can be repaired"))
@@ -255,15 +229,16 @@ report!(Verified, "verified", |it| {
 });
 
 /// A file or folder with a problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ailment {
     /// The file or folder.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// The problem.
     pub problem: String,
-    /// The repair that `doctor` can do.
+    /// How `--fix` solves the problem.
     pub cure: Cure,
-    /// Whether the repair was done.
+    /// Whether the problem was solved.
     pub cured: bool,
 }
 
@@ -275,59 +250,46 @@ impl Ailment {
 }
 
 /// How to repair a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Cure {
-    /// Set this mode.
-    Mode(u32),
-    /// Delete the file: an interrupted change left it behind.
+    /// It sets the mode.
+    Mode(#[serde(skip)] u32),
+    /// It deletes the file, which an interrupted change did not delete.
     Delete,
-    /// Salvage the store, and recover lost lines from the files of its sessions.
+    /// It repairs the store, and recovers lost lines from the files of its sessions.
     Mend,
-    /// A person has to fix it.
+    /// You have to solve it yourself.
+    #[serde(rename = "manual")]
     Person,
 }
 
-impl Cure {
-    /// Returns its name in JSON.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Mode(_) => "mode",
-            Self::Delete => "delete",
-            Self::Mend => "mend",
-            Self::Person => "manual",
-        }
-    }
-}
-
-report!(Ailment, "ailment", |it| {
-    path: it.path.to_string_lossy(),
-    problem: it.problem,
-    cure: it.cure.as_str(),
-    cured: it.cured,
-});
+report!(Ailment, "ailment");
 
 /// An agent that deletes sessions by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Forgetful {
     /// The agent.
     pub agent: &'static str,
-    /// Its settings file.
+    /// The agent's settings file.
     #[serde(serialize_with = "path")]
     pub settings: PathBuf,
-    /// The setting for how many days it keeps a session.
+    /// The name of the setting that makes the agent delete old sessions.
     pub field: &'static str,
-    /// The number of days.
+    /// The value of that setting, in days.
     pub days: u64,
 }
 
 report!(Forgetful, "forgetful");
 
 /// A damaged store that was repaired.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mended {
     /// The path of the repaired store.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// The folder that preserves the damaged store; none if the store itself was intact.
+    /// The folder that keeps the damaged store; `null` if the store itself was intact.
+    #[serde(serialize_with = "some_path")]
     pub kept: Option<PathBuf>,
     /// The number of sessions.
     pub sessions: u64,
@@ -345,7 +307,22 @@ pub struct Mended {
     /// The number of sessions with such entries.
     pub imported_sessions: u64,
     /// What could not be recovered, per session or for the whole store.
-    pub lost: Vec<Loss>,
+    pub lost: Vec<Lost>,
+}
+
+/// What a repair could not recover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The session, if it is part of one.
+    pub session: Option<String>,
+    /// What is lost.
+    pub item: String,
+}
+
+impl From<Loss> for Lost {
+    fn from(Loss { session, item }: Loss) -> Self {
+        Self { session: session.map(|name| name.id), item }
+    }
 }
 
 /// A file from which lines of a damaged store were recovered.
@@ -356,7 +333,7 @@ pub struct Refilled {
     /// The file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
-    /// The number of lines.
+    /// The number of recovered lines.
     pub lines: u64,
     /// Whether the file itself, which had been stored whole, was recovered.
     pub whole: bool,
@@ -378,44 +355,34 @@ pub struct TakenBack {
     pub left: Option<String>,
 }
 
-object!(Loss, |it| { session: it.session.as_ref().map(|name| &name.id), item: it.item });
-
-report!(Mended, "mended", |it| {
-    path: it.path.to_string_lossy(),
-    kept: it.kept.as_ref().map(|kept| kept.to_string_lossy()),
-    sessions: it.sessions,
-    entries: it.entries,
-    refilled: it.refilled,
-    forgotten: it.forgotten,
-    taken_back: it.taken_back,
-    imported: it.imported,
-    imported_sessions: it.imported_sessions,
-    lost: it.lost,
-});
+report!(Mended, "mended");
 
 /// The folder of a store that was checked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Examined<'a> {
+    /// Whether no problem remains.
+    pub ok: bool,
     /// The folder.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
     /// The problems found in it.
+    #[serde(skip)]
     pub ailments: &'a [Ailment],
     /// The store, if it was repaired.
+    #[serde(skip)]
     pub mended: Option<&'a Mended>,
 }
 
-impl Examined<'_> {
-    /// Returns true if no problem remains.
-    pub fn is_ok(&self) -> bool {
-        self.ailments.iter().all(|ailment| ailment.cured)
-            && self.mended.is_none_or(|mended| mended.lost.is_empty() && mended.forgotten == 0)
+impl<'a> Examined<'a> {
+    /// Returns the report on a folder with these problems, after this repair.
+    pub fn new(path: &'a Path, ailments: &'a [Ailment], mended: Option<&'a Mended>) -> Self {
+        let ok = ailments.iter().all(|ailment| ailment.cured)
+            && mended.is_none_or(|mended| mended.lost.is_empty() && mended.forgotten == 0);
+        Self { ok, path, ailments, mended }
     }
 }
 
-report!(Examined<'_>, "examined", |it| {
-    ok: it.is_ok(),
-    path: it.path.to_string_lossy(),
-}, hints: |it| {
+report!(Examined<'_>, "examined", hints: |it| {
     let is_curable =
         it.ailments.iter().any(|ailment| !ailment.cured && ailment.cure != Cure::Person);
     let fix = || Line::new("doctor").flag("fix").to("to repair what can be repaired");

@@ -2,66 +2,67 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::{
     hint::{Hint, Line},
     notice::Notice,
-    shape::report,
+    shape::{count, report, some_path},
 };
-use crate::model::{EntryId, OperationNumber, Resized, Timestamp};
+use crate::model::{EntryId, OperationNumber, Timestamp};
 
 /// A result that is truncated, or would be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Oversized {
     /// The entry on the path.
     pub entry: EntryId,
-    /// The entry with the complete result.
+    /// The entry that contains the whole result.
     pub origin: EntryId,
     /// The tool, if its call was found nearby.
     pub tool: Option<String>,
-    /// What the tool read or ran, if its call shows it.
+    /// The file that the tool read, or the command that it ran.
     pub subject: Option<String>,
-    /// Its length in characters, before and after.
-    pub chars: Resized,
-    /// Its approximate token count, before and after.
-    pub tokens: Resized,
+    /// The size of the result in characters before the cut.
+    pub characters: u64,
+    /// The size of the result in characters after the cut.
+    pub left: u64,
+    /// The approximate number of its tokens before the cut.
+    pub tokens: u64,
+    /// The approximate number of its tokens after the cut.
+    pub tokens_left: u64,
 }
 
 /// The result of a truncation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Truncated {
-    /// The operation; none if nothing was oversized.
+    /// The number of the new operation; `null` if there was nothing to change.
     pub operation: Option<OperationNumber>,
-    /// The branch.
-    pub branch: String,
-    /// The branch that preserves the previous state.
-    pub left: Option<String>,
-    /// The results.
+    /// How many results were shortened, or would be.
+    #[serde(serialize_with = "count")]
     pub results: Vec<Oversized>,
-    /// How many other results exceed the limit only because edits replaced theirs; they were left alone.
+    /// How many results are too long only because they were edited; these are not cut.
     pub edited: u64,
-    /// How many bytes shorter the session's file is, or would be if there were one.
+    /// The current branch; `null` if nothing was changed.
+    pub branch: Option<String>,
+    /// The branch that keeps the previous state.
+    pub left: Option<String>,
+    /// By how many bytes the session's file got shorter, or would if there were one.
     pub saved: u64,
-    /// The old live file, if it was rotated.
+    /// The new path of the previous file, if undertext renamed it and wrote a new one.
+    #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
+    /// The path of the agent's own file, if undertext wrote to the file.
+    #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// The notices of the change.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-report!(Oversized, "result", |it| {
-    entry: it.entry,
-    origin: it.origin,
-    tool: it.tool,
-    subject: it.subject,
-    characters: it.chars.before,
-    left: it.chars.after,
-    tokens: it.tokens.before,
-    tokens_left: it.tokens.after,
-});
+report!(Oversized, "result");
 
 /// The part of a conversation that the provider may still have in its cache and that would have to be sent again after a cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cached {
     /// Its approximate token count.
     pub tokens: u64,
@@ -70,31 +71,20 @@ pub struct Cached {
 }
 
 /// A truncation, with the limit for its results.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Bounded<'a> {
     /// The truncation.
+    #[serde(flatten)]
     pub truncated: &'a Truncated,
-    /// The maximum number of characters of a result.
+    /// How many characters a result may have.
     pub limit: usize,
-    /// The window that the limit was computed from, in tokens.
+    /// The window from which the limit was computed, in tokens.
     pub window: Option<u64>,
-    /// The cached part that it invalidates.
+    /// What would have to be sent to the provider again.
     pub cached: Option<Cached>,
 }
 
-report!(Bounded<'_>, "truncate", |it| {
-    operation: it.truncated.operation,
-    limit: it.limit,
-    window: it.window,
-    results: it.truncated.results.len(),
-    edited: it.truncated.edited,
-    branch: it.truncated.left.is_some().then_some(&it.truncated.branch),
-    left: it.truncated.left,
-    saved: it.truncated.saved,
-    cached: it.cached,
-    rotated: it.truncated.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.truncated.written.as_ref().map(|path| path.to_string_lossy()),
-}, hints: |it| {
+report!(Bounded<'_>, "truncate", hints: |it| {
     let audit = || Line::about("audit").to("to see what was cut");
     it.truncated.left.as_ref().map(|_| [audit(), Hint::undo()]).into_iter().flatten()
 });

@@ -1,69 +1,68 @@
 //! Turns: the model's text, and the calls that are waiting for a result.
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
     compact::Compacted,
     hint::Line,
     notice::Notice,
-    shape::{object, report},
+    shape::{named, report},
 };
 use crate::model::{OperationNumber, Stop, Usage};
 
 /// A tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Call {
-    /// Its id.
+    /// The id of the call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The arguments, as JSON.
+    /// The arguments of the call, as a string if they are not valid JSON.
+    #[serde(serialize_with = "input")]
     pub input: String,
 }
 
+fn input<S: Serializer>(input: &str, to: S) -> Result<S::Ok, S::Error> {
+    serde_json::from_str(input).unwrap_or_else(|_| Value::from(input)).serialize(to)
+}
+
 /// The result of a turn.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Turned {
-    /// The model's last text.
+    /// The model's last words.
     pub said: String,
-    /// Why the model stopped, if it said so.
+    /// Why the model stopped; `null` if the provider doesn't say.
     pub stop: Option<Stop>,
-    /// Calls without a result.
+    /// The calls without a result.
     pub pending: Vec<Call>,
     /// Whether the conversation already ended with the prompt, so that it was not added again.
+    #[serde(skip)]
     pub is_repeated: bool,
-    /// The branch that has the new entries, if another command moved the session meanwhile.
+    /// The branch with the answer, if another command changed the session's position meanwhile.
+    #[serde(rename = "branch")]
     pub aside: Option<String>,
-    /// The number of requests to the model.
+    /// How often the model was asked.
     pub steps: usize,
-    /// The number of calls that got a result.
+    /// How many calls got a result.
     pub answered: usize,
-    /// The model's token usage in all requests.
+    /// The tokens used by all requests together.
     pub usage: Usage,
     /// How many tokens the context has now.
     pub tokens: u64,
-    /// The context window.
+    /// The size of the model's context window in tokens.
     pub window: u64,
     /// The operations, oldest first.
     pub operations: Vec<OperationNumber>,
     /// The compactions among them.
+    #[serde(skip)]
     pub compactions: Vec<Compacted>,
     /// The notices of the change.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-report!(Turned, "turn", |it| {
-    said: it.said,
-    stop: it.stop.map(Stop::as_str),
-    pending: it.pending,
-    branch: it.aside,
-    steps: it.steps,
-    answered: it.answered,
-    usage: it.usage,
-    tokens: it.tokens,
-    window: it.window,
-    operations: it.operations,
-}, hints: |it| {
+report!(Turned, "turn", hints: |it| {
     let answer = |call: &Call| {
         let append = Line::about("append").option("result", &call.id).with("-");
         append.to(format!("to answer {} from stdin", call.name))
@@ -72,8 +71,4 @@ report!(Turned, "turn", |it| {
     it.aside.iter().map(go_on).chain(it.pending.iter().map(answer))
 });
 
-object!(Call, |it| {
-    id: it.id,
-    name: it.name,
-    input: serde_json::from_str(&it.input).unwrap_or_else(|_| Value::from(&*it.input)),
-});
+named!(Stop);

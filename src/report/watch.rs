@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{
-    import::{Imported, Quirk},
+    import::{Imported, QuirkKind},
     notice::Notice,
     shape::{report, some_path},
 };
@@ -28,9 +28,9 @@ pub struct Watched {
     /// The session.
     #[serde(flatten)]
     pub session: Session,
-    /// Its title.
+    /// The title of the session.
     pub title: Option<String>,
-    /// What happened to it.
+    /// What happened to the session.
     pub change: Becoming,
     /// The number of new entries.
     pub entries: u64,
@@ -38,7 +38,7 @@ pub struct Watched {
     pub sidecars: u64,
     /// The number of imported bytes.
     pub bytes: u64,
-    /// The operation that imported them.
+    /// The operation that imported this.
     pub operation: Option<OperationNumber>,
     /// The branch that preserves the previous position of `main`, if a command had moved it.
     pub left: Option<String>,
@@ -51,7 +51,7 @@ pub struct Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Becoming {
-    /// It is new.
+    /// The session is new.
     New,
     /// Its file grew.
     Grown,
@@ -68,7 +68,7 @@ report!(Watched, "watched");
 impl Watched {
     /// Returns the change for an import.
     pub fn imported(done: &Imported, title: Option<String>) -> Self {
-        let is_rewritten = done.oddities.iter().any(|oddity| oddity.quirk == Quirk::Rewritten)
+        let is_rewritten = done.oddities.iter().any(|oddity| oddity.kind == QuirkKind::Rewritten)
             || done
                 .notices
                 .iter()

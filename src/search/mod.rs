@@ -29,4 +29,4 @@ pub use query::Query;
 pub(crate) use rank::Rank;
 pub use rank::Sort;
 pub use scan::Sought;
-pub(crate) use scan::{Found, FoundLine, Seeker};
+pub(crate) use scan::{Found, Seeker};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     json::Raw,
-    model::{Around, EntryNumber, Kind, Role, Timestamp},
+    model::{Around, EntryNumber, HitLine, Kind, Role, Timestamp},
     session::Session,
     store::{Sieve, Store, StoreError},
     wire::{Envelope, FORMATS},
@@ -59,20 +59,7 @@ pub(crate) struct Found {
     pub(crate) sum: [u8; 32],
     /// How the words of a query occur in it.
     pub(crate) nearness: Nearness,
-    pub(crate) lines: Vec<FoundLine>,
-}
-
-/// A line with a match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FoundLine {
-    /// Its number in the text, from 1.
-    pub(crate) n: usize,
-    pub(crate) line: String,
-    /// The matches, in bytes of the line.
-    pub(crate) matches: Vec<Range<usize>>,
-    /// The context lines around it.
-    pub(crate) before: Around,
-    pub(crate) after: Around,
+    pub(crate) lines: Vec<HitLine>,
 }
 
 impl Seeker {
@@ -205,22 +192,22 @@ impl Seeker {
     }
 
     /// Returns line `n` of a text, in which words of a query occur.
-    fn line(&self, query: &Query, passage: &Passage<'_>, n: usize) -> Vec<FoundLine> {
+    fn line(&self, query: &Query, passage: &Passage<'_>, n: usize) -> Vec<HitLine> {
         let line = lines(&passage.text).nth(n - 1).unwrap_or_default();
         let (before, after) = (Around::default(), Around::default());
         let (line, matches) = (line.to_owned(), query.matches(line));
-        self.around(passage, vec![FoundLine { n, line, matches, before, after }])
+        self.around(passage, vec![HitLine { n, line, matches, before, after }])
     }
 
     /// Returns the matching lines of a text.
-    fn lines(&self, pattern: &Pattern, passage: &Passage<'_>) -> Vec<FoundLine> {
+    fn lines(&self, pattern: &Pattern, passage: &Passage<'_>) -> Vec<HitLine> {
         if !pattern.may_match(&passage.text) {
             return Vec::new();
         }
         let found = lines(&passage.text)
             .enumerate()
             .filter(|(_, line)| pattern.is_match(line))
-            .map(|(at, line)| FoundLine {
+            .map(|(at, line)| HitLine {
                 n: at + 1,
                 line: line.to_owned(),
                 matches: pattern.matches(line),
@@ -232,10 +219,10 @@ impl Seeker {
     }
 
     /// Adds the context lines to the lines that were found.
-    fn around(&self, passage: &Passage<'_>, mut found: Vec<FoundLine>) -> Vec<FoundLine> {
+    fn around(&self, passage: &Passage<'_>, mut found: Vec<HitLine>) -> Vec<HitLine> {
         if self.around > 0 && !found.is_empty() {
             let all: Arc<[String]> = lines(&passage.text).map(str::to_owned).collect();
-            for FoundLine { n, before, after, .. } in &mut found {
+            for HitLine { n, before, after, .. } in &mut found {
                 *before = Around::new(&all, (*n - 1).saturating_sub(self.around)..*n - 1);
                 *after = Around::new(&all, *n..n.saturating_add(self.around));
             }

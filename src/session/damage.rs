@@ -12,11 +12,11 @@ use crate::{
 };
 
 /// An entry with a damaged line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Damaged {
     /// The entry, if its id can be read.
     pub entry: Option<EntryId>,
-    /// The damage.
+    /// What is wrong with it.
     pub problem: String,
 }
 

@@ -18,6 +18,12 @@ pub struct Session {
     pub format: &'static dyn Format,
 }
 
+impl serde::Serialize for Session {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.name.serialize(to)
+    }
+}
+
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Session({}:{})", self.name.format, self.name.id)

@@ -13,7 +13,8 @@ use super::{
 };
 
 /// Who wrote a settings file, which determines what it may set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Author {
     /// The user.
     User,
@@ -47,18 +48,25 @@ pub struct Read {
 }
 
 /// A value that a file sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Setting {
     /// The key, with its sections.
+    #[serde(serialize_with = "dotted")]
     pub key: Vec<String>,
     /// The value.
     pub value: serde_json::Value,
-    /// The file.
-    pub file: String,
-    /// Who wrote the file.
+    /// Whose settings file sets it.
+    #[serde(rename = "source")]
     pub author: Author,
-    /// The line, from 1.
+    /// The settings file.
+    pub file: String,
+    /// The number of the line, from 1.
     pub line: usize,
+}
+
+/// Serialises a key as it is written in a file.
+fn dotted<S: serde::Serializer>(key: &[String], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&key.join("."))
 }
 
 /// An unknown key.

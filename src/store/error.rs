@@ -48,6 +48,11 @@ impl FaultKind {
     pub fn is_damage(self) -> bool {
         !matches!(self, Self::Oddity | Self::Witness | Self::Unread | Self::Note)
     }
+
+    /// Returns `damage` or `note`.
+    pub fn severity(self) -> &'static str {
+        if self.is_damage() { "damage" } else { "note" }
+    }
 }
 
 /// What a caller can do about an error. It decides the exit code of a command.

@@ -170,17 +170,17 @@ pub(super) fn agents_of(id: &str) -> (String, String) {
 }
 
 /// The sizes of a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Sizes {
-    /// How many lines there are.
+    /// The number of lines.
     pub lines: u64,
-    /// The bytes of all lines as they arrived.
+    /// The uncompressed size of all lines, in bytes.
     pub raw: u64,
-    /// The bytes of all lines as they are stored.
-    pub kept: u64,
-    /// How many distinct long strings were found in lines.
+    /// How many strings of 256 bytes or more the store has; each is stored once.
     pub texts: u64,
-    /// The bytes of the whole store.
+    /// The size of the packed lines and texts, in bytes.
+    pub kept: u64,
+    /// The total size of the store, in bytes.
     pub stored: u64,
 }
 

@@ -30,34 +30,34 @@ pub struct Piece<'a> {
 }
 
 /// Something the agent left out of a session, as reported by one of its records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Earlier {
-    /// How it was left out.
+    /// How the agent left it out.
     pub how: How,
     /// The call whose result was left out.
     pub call: Option<String>,
-    /// Its size, in the record's own words.
+    /// The size of the text, in the words of the agent's record.
     pub size: Option<String>,
     /// The number of tokens before and after.
     pub tokens: (Option<u64>, Option<u64>),
-    /// The file that contains it.
+    /// The file to which the agent moved the text.
     pub file: Option<String>,
-    /// What triggered it, in the record's own words.
+    /// Why the agent left it out, in the words of its record.
     pub trigger: Option<String>,
 }
 
 /// How an agent leaves something out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// A text that was too long was moved to a file.
+    /// The agent moved a long text to a file.
     Filed,
-    /// A text was truncated.
+    /// The agent cut a text.
     Cut,
     /// A summary replaces the history.
     Compacted,
-    /// Results or messages were removed from the context.
+    /// The agent removed results or messages from the context.
     Cleared,
-    /// The content of a message was replaced.
+    /// The agent replaced the content of a message.
     Edited,
 }
 

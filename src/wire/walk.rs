@@ -159,29 +159,20 @@ pub struct Repair {
 }
 
 /// How an agent went from one generation of its file to the next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Departure {
-    /// A revert to a checkpoint, by the agent's own number.
-    Revert(String),
-    /// A revert to a checkpoint, with a message from the later state.
-    Mail(String),
-    /// A compaction.
+    /// The agent went back to an earlier checkpoint.
+    Revert(#[serde(skip)] String),
+    /// The agent went back to an earlier checkpoint, with a message from the later state.
+    Mail(#[serde(skip)] String),
+    /// The agent compacted the history.
     Compaction,
-    /// A clear.
+    /// The agent cleared the conversation.
     Clear,
 }
 
 impl Departure {
-    /// Returns the name used in machine-readable output.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Revert(_) => "revert",
-            Self::Mail(_) => "mail",
-            Self::Compaction => "compaction",
-            Self::Clear => "clear",
-        }
-    }
-
     /// Returns the agent's own number of the checkpoint it reverted to.
     pub fn own(&self) -> Option<&str> {
         match self {

@@ -225,7 +225,7 @@ fn each_agent_resumes_the_summary_and_what_is_kept() {
         assert_eq!(words(&said[1..]), words(&tail), "{agent}");
         // A fifth of the forty messages.
         assert_eq!(said.len() - 1, 8, "{agent}");
-        assert_eq!(made.parts.kept.messages, 8);
+        assert_eq!(made.kept, 8);
         assert!(made.post_tokens < made.pre_tokens);
 
         // Nothing came since, and nothing is done.
@@ -371,12 +371,12 @@ fn the_second_time_too_the_newest_messages_are_kept() {
         let made = compact(&mut archive, &session, Compacting { keep: Keep::Last(2), ..usual() });
         let made = made.unwrap();
         assert!(made.operation.is_some(), "{agent}");
-        assert_eq!(made.parts.carried.messages, 1, "{agent}");
+        assert_eq!(made.carried, 1, "{agent}");
         let now = sent(&archive, &session);
         let words: Vec<&str> = now.iter().map(|(.., words)| words.as_str()).collect();
         let summary = now.iter().find(|(origin, ..)| *origin == Origin::Summary).unwrap();
         let stays = kept.iter().filter(|kept| words.contains(&kept.as_str())).count();
-        assert_eq!((stays, made.parts.kept.messages), (0, 2), "{agent}: {words:#?}");
+        assert_eq!((stays, made.kept), (0, 2), "{agent}: {words:#?}");
         assert_eq!(summary.2.matches("<context-summary>").count(), 1, "{agent}: {}", summary.2);
         assert!(words.ends_with(&["more 4", "more 5"]), "{agent}: {words:#?}");
         assert!(!words.contains(&"more 3"), "{agent}: {words:#?}");
@@ -568,7 +568,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
     let (by, before, after) = (Some(&model as &dyn Summarizer), Some(&hook as _), Some(&hook as _));
     let made =
         compact(&mut archive, &session, Compacting { by, before, after, ..usual() }).unwrap();
-    assert_eq!(made.model, "says-1");
+    assert_eq!(made.model.as_deref(), Some("says-1"));
     assert!(made.text.contains("The parser, in"));
     let told = told.into_inner();
     assert_eq!(told[0]["hook"], "before_compaction");
@@ -610,7 +610,7 @@ fn what_fails_changes_nothing() {
     let model = Says(vec![broken()].into());
     let made = compact(&mut archive, &session, Compacting { by: Some(&model), ..usual() }).unwrap();
     assert!(made.fallback.unwrap().contains("gone"));
-    assert_eq!(made.parts.kept.messages, 12);
+    assert_eq!(made.kept, 12);
 }
 
 #[test]

@@ -352,7 +352,7 @@ fn shown(archive: &Archive) -> Vec<String> {
         let card = verbs::status(&archive.at(&session).unwrap()).unwrap().card;
         all.push(format!("{} {}", session.name.format, card.hidden));
         for listed in verbs::branches(&archive.at(&session).unwrap()).unwrap() {
-            let name = listed.branch;
+            let name = listed.branch.unwrap();
             let target = verbs::find_place(&archive.at(&session).unwrap(), &name).ok();
             let said = target.map(|target| fixture::said(archive, &session, Some(&target)));
             all.push(format!("{name} {} {said:?}", listed.current));

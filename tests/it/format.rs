@@ -125,6 +125,7 @@ fn everything(root: &Path) -> String {
     for verbs::ListedBranch { branch, .. } in
         verbs::branches(&archive.at(&session).unwrap()).unwrap()
     {
+        let branch = branch.unwrap();
         let target = verbs::find_place(&archive.at(&session).unwrap(), &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }

@@ -60,7 +60,7 @@ fn an_undo_of_a_switch_switches_back() {
         .unwrap()
         .into_iter()
         .find(|one| one.current);
-    assert_eq!(current.unwrap().branch, "main");
+    assert_eq!(current.unwrap().branch.as_deref(), Some("main"));
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
     let older = verbs::find_place(&archive.at(&session).unwrap(), "older").unwrap();

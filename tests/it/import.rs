@@ -127,7 +127,7 @@ fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
         assert_eq!((summary.files, summary.skipped), (1, 0), "{summary:?}");
         let [imported] = &imported[..] else { panic!("{imported:?}") };
         let [odd] = &imported.oddities[..] else { panic!("{:?}", imported.oddities) };
-        assert_eq!(odd.quirk, quirk);
+        assert_eq!(odd.kind, quirk.kind());
         assert_eq!(odd.line, Some(line.unwrap_or(imported.entries + 1)));
         assert_eq!(imported.notices.len(), 1);
         notices.extend(imported.notices.iter().map(ToString::to_string));
@@ -431,8 +431,8 @@ proptest! {
         for cut in cuts.into_iter().chain([whole.len()]) {
             fs::write(&path, &whole[..cut]).unwrap();
             let (_, imported) = import(&mut in_parts, std::slice::from_ref(&path));
-            let quirks: Vec<_> = imported.iter().flat_map(|i| &i.oddities).map(|o| o.quirk).collect();
-            prop_assert!(!quirks.contains(&verbs::Quirk::Rewritten));
+            let quirks: Vec<_> = imported.iter().flat_map(|i| &i.oddities).map(|o| o.kind).collect();
+            prop_assert!(!quirks.contains(&verbs::Quirk::Rewritten.kind()));
         }
         let (session, other) = (only(&at_once), only(&in_parts));
         prop_assert_eq!(&session.name, &other.name);

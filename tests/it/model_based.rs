@@ -140,7 +140,7 @@ impl Side {
             }
             Op::Switch(i) => {
                 let branches = verbs::branches(&archive.at(session).unwrap())?;
-                let name = branches[i % branches.len()].branch.clone();
+                let name = branches[i % branches.len()].branch.clone().unwrap();
                 verbs::switch(&archive.at(session).unwrap(), &name).map(|branched| branched.branch)
             }
             Op::Checkpoint(note) => {
@@ -188,6 +188,7 @@ impl Side {
         for verbs::ListedBranch { branch, current, .. } in
             verbs::branches(&archive.at(session).unwrap()).unwrap()
         {
+            let branch = branch.unwrap();
             let target = verbs::find_place(&archive.at(session).unwrap(), &branch).unwrap();
             all.push(format!("{branch} {current} {:?}", said(archive, session, Some(&target))));
         }

@@ -222,8 +222,9 @@ impl Rig {
     /// Returns a conversation that a name stands for.
     fn branches(&self) -> (BTreeMap<String, Vec<String>>, String) {
         let listed = verbs::branches(&self.archive.at(&self.session).unwrap()).unwrap();
-        let current = listed.iter().find(|one| one.current).unwrap().branch.clone();
-        let names = listed.into_iter().map(|one| (one.branch.clone(), self.shown(&one.branch)));
+        let current = listed.iter().find(|one| one.current).unwrap().branch.clone().unwrap();
+        let names = listed.into_iter().filter_map(|one| one.branch);
+        let names = names.map(|name| (name.clone(), self.shown(&name)));
         (names.collect(), current)
     }
 

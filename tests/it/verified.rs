@@ -24,7 +24,7 @@ fn told(archive: &Archive) -> Vec<(&'static str, String)> {
     verbs::verify(archive, None, &mut |seen| {
         if let Some(finding) = seen.found() {
             let said = format!("{}: {}", finding.item.replace(&root, ""), finding.problem);
-            told.push((finding.severity(), said));
+            told.push((finding.kind.severity(), said));
         }
     })
     .unwrap();

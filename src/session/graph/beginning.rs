@@ -38,28 +38,17 @@ pub struct Elsewhere {
 }
 
 /// Why the beginning of a history is missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Gap {
     /// It is in the parent session of this fork.
-    Parent(String),
+    Parent(#[serde(skip)] String),
     /// The file does not exist.
     Missing,
     /// The file ends before the place that is referenced.
     Short,
     /// The files refer to each other in a circle, or are too many.
     Endless,
-}
-
-impl Gap {
-    /// Returns its name, for programs.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Parent(_) => "parent",
-            Self::Missing => "missing",
-            Self::Short => "short",
-            Self::Endless => "endless",
-        }
-    }
 }
 
 impl Elsewhere {

@@ -32,26 +32,18 @@ const ALIKE: usize = 64;
 const HEADING: usize = 8;
 
 /// The relation of a session to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Bond {
-    /// It was made from a part of the other.
+    /// This session was made from a part of the other.
     Fork,
-    /// It works for the other.
+    /// This session works for the other.
     SubAgent,
-    /// It continues under the other's id.
+    /// This session continues under the other's id.
     Continuation,
 }
 
 impl Bond {
-    /// Returns its name, for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fork => "fork",
-            Self::SubAgent => "sub-agent",
-            Self::Continuation => "continuation",
-        }
-    }
-
     /// Returns it in words that are followed by the other session.
     pub fn words(self) -> &'static str {
         match self {
@@ -63,19 +55,22 @@ impl Bond {
 }
 
 /// The session from which another was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Kin {
-    /// The relation to that session.
+    /// The relation to the other session.
     pub bond: Bond,
-    /// The agent's id of that session.
+    /// The id of the other session.
     pub session: String,
-    /// Whether that session is in the archive.
+    /// Whether the store contains that session.
+    #[serde(rename = "held")]
     pub is_held: bool,
-    /// Whether nothing was copied: the history begins in that session and is not shown.
+    /// Whether no entries were copied: the history of this session begins in the other session.
     pub continues: bool,
+    /// Whether commands show that earlier history as a part of this session.
+    pub shown: bool,
     /// The last shared entry, in this session.
     pub here: Option<EntryId>,
-    /// The last shared entry, in that session.
+    /// The last shared entry, in the other session.
     pub there: Option<EntryId>,
 }
 
@@ -123,6 +118,7 @@ pub fn kin(session: &Stored<'_>) -> Result<Option<Kin>, SessionError> {
             session: name.id,
             is_held: held.is_some(),
             continues: base.is_some(),
+            shown: base.is_none(),
             here: entry_id(session.store, session, here)?,
             there: held.map(|held| entry_id(session.store, &held, there)).transpose()?.flatten(),
         }));
@@ -170,6 +166,7 @@ fn alike(session: &Stored<'_>, beginnings: &BTreeSet<&Tie>) -> Result<Option<Kin
                     bond: Bond::Fork,
                     is_held: true,
                     continues: false,
+                    shown: true,
                     here: entry_id(session.store, session, Some(at))?,
                     there: entry_id(session.store, &other, Some(met))?,
                     session: other.name.id.clone(),

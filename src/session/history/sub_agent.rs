@@ -11,15 +11,16 @@ use crate::{
 };
 
 /// A sub-agent that works in the file of its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SubAgent {
-    /// The entry that called it.
+    /// The entry that called the sub-agent.
+    #[serde(rename = "entry")]
     pub caller: EntryId,
-    /// Its first entry.
+    /// The sub-agent's first entry.
     pub first: EntryId,
-    /// Its last entry, from which its conversation is read.
+    /// The sub-agent's last entry; `log --at ID` shows its conversation.
     pub last: EntryId,
-    /// How many entries it has.
+    /// How many entries the sub-agent has.
     pub entries: u64,
 }
 

@@ -16,25 +16,28 @@ use crate::{
 };
 
 /// A checkpoint as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Shown {
     /// The checkpoint.
+    #[serde(flatten)]
     pub checkpoint: Checkpoint,
-    /// The operation that set it.
+    /// The operation that made the checkpoint.
     pub operation: OperationNumber,
-    /// The agent's own number for it, as a selector.
+    /// The agent's own number for the checkpoint, such as `kimi:3`.
     pub own: Option<String>,
-    /// The entry before it.
+    /// The entry just before the checkpoint; `null` at the start of the session.
     pub entry: Option<EntryId>,
     /// The user's turn after it.
+    #[serde(skip)]
     pub turn: Option<EntryNumber>,
-    /// The id of that turn.
+    /// The first entry of the checkpoint's turn.
     pub before: Option<EntryId>,
-    /// The text of that turn.
+    /// The first words of that turn.
     pub words: Option<String>,
-    /// The time of that turn, or else of the checkpoint.
+    /// The time of that turn; if there is no turn, the time of the checkpoint.
     pub time: Option<Timestamp>,
     /// The damage of that turn, which then has no text.
+    #[serde(skip)]
     pub damage: Option<String>,
 }
 

@@ -332,13 +332,14 @@ pub fn messages(session: &Stored<'_>, entry: EntryNumber) -> Result<Vec<Message>
 }
 
 /// A recent tool call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct RecentCall {
     /// The tool.
+    #[serde(rename = "tool")]
     pub name: String,
-    /// The call's id.
+    /// The id of the call.
     pub id: String,
-    /// Whether it succeeded; `None` while it has no result.
+    /// Whether the call succeeded; `null` if it has no result yet.
     pub succeeded: Option<bool>,
 }
 

@@ -14,37 +14,23 @@ use crate::{
 };
 
 /// Where an entry is in its session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stand {
-    /// On the current path and sent to the model.
+    /// The text is on the current path, and is sent to the model.
     Current,
-    /// On the current path before a compaction: no longer sent to the model.
+    /// The text is on the current path, and a compaction hides it from the model.
     Compacted,
-    /// Replaced by a cut entry of the current path.
+    /// A truncation hides the text.
     Truncated,
-    /// On a branch other than the current one.
-    Branch(String),
-    /// On no branch: the operation that added it was undone.
+    /// The text is on a branch other than the current one.
+    Branch(#[serde(skip)] String),
+    /// The text was added by an operation that was undone.
     Undone,
-    /// On no branch: the agent reverted it.
+    /// The text was reverted by the agent, and is on no named branch.
     Left,
-    /// Unknown, because the session is damaged there.
+    /// The place is unknown because the session is damaged.
     Unknown,
-}
-
-impl Stand {
-    /// Returns the word used in every output.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Compacted => "compacted",
-            Self::Truncated => "truncated",
-            Self::Branch(_) => "branch",
-            Self::Undone => "undone",
-            Self::Left => "left",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// Where an entry is, with its turn.

@@ -35,7 +35,7 @@ pub fn branches(session: &At<'_>) -> Result<Vec<ListedBranch>, OpsError> {
             None => words(&text).unwrap_or_else(|| first(text)),
         });
         Ok(ListedBranch {
-            branch: branch.clone(),
+            branch: Some(branch.clone()),
             entry: entry_id(session.store, session, position.head)?,
             current: branch == session.state.current(),
             time,

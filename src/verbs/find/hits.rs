@@ -13,8 +13,8 @@ use std::{
 
 use crate::{
     model::{EntryId, EntryNumber, EntrySet, Position, Timestamp},
-    report::{FoundPlace, Hit, HitLine, UnreadSession},
-    search::{Found, FoundLine},
+    report::{FoundPlace, Hit, UnreadSession},
+    search::Found,
     session::{
         Damages, Session, Stand, Stored, View, entry_ids,
         read::{
@@ -120,14 +120,6 @@ pub(crate) fn hits(
             (off_path, Some(&place.session) != newest.as_ref())
         });
         let Found { time, role, tool, lines, .. } = found;
-        let line = |FoundLine { n, line, matches, before, after }| HitLine {
-            n,
-            line,
-            matches,
-            before,
-            after,
-        };
-        let lines = lines.into_iter().map(line).collect();
         hits.push((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
     }
     Ok(hits)

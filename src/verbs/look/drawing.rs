@@ -435,6 +435,7 @@ impl Drawing<'_> {
         let said = facts.said.remove(&first).unwrap_or_default();
         let is_sub_agent = self.session.format.is_of_sub_agent(&record);
         let is_apart = self.asides.contains(first);
+        let left = self.left.get(&last);
         Ok(GraphNode {
             node,
             id: facts.id(first)?,
@@ -449,12 +450,14 @@ impl Drawing<'_> {
             cut: u64::from(cut),
             found: u64::from(found),
             cleared: u64::from(cleared),
-            tokens: said.tokens,
+            tokens_before: said.tokens.0,
+            tokens_after: said.tokens.1,
             parents: stretch.parents.to_vec(),
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
             own,
             marks: self.places.behind(last).to_vec(),
-            left: self.left.get(&last).cloned(),
+            to: left.and_then(Departure::own).map(str::to_owned),
+            left: left.cloned(),
             is_head: branches.contains(&self.current),
             is_aside: is_apart,
             is_unnamed: self.is_unnamed(stretch)?,

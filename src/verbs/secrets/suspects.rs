@@ -19,7 +19,7 @@ use crate::{
     archive::{Archive, At},
     cover::SHORTEST,
     model::{EntryId, EntryNumber, FileNumber, Kind, OperationNumber},
-    report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
+    report::{FoundPlace, Secret, SecretPlace, Secrets, UnreadSession},
     secrets::{Allowed, Found, Masking, Masks, Rules},
     session::{Session, Stand, Stored, read::status::Precision},
     store::{SessionFilter, Sieve, Store, StoreError},
@@ -398,11 +398,21 @@ fn place(
     telling: &Telling<'_>,
 ) -> Result<Option<SecretPlace>, OpsError> {
     let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
-    let spot = match at {
+    let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
+    let mut place = SecretPlace {
+        session: session.name.clone(),
+        title,
+        found: None,
+        is_summary: false,
+        file: None,
+        operation: None,
+        is_unfinished: false,
+    };
+    match at {
         Place::Entry(entry) => {
             let damage = || StoreError::corrupt(entry.to_string(), "it is not on any path");
-            let place = standing.and_then(|all| all.get(&entry)).cloned();
-            let (mut found, is_summary) = place.ok_or_else(damage)?;
+            let found = standing.and_then(|all| all.get(&entry)).cloned();
+            let (mut found, is_summary) = found.ok_or_else(damage)?;
             let is_other = suspects.entry.is_some() && suspects.entry != found.entry;
             if is_other || found.entry.is_some_and(|id| suspects.allowed.has_entry(id)) {
                 return Ok(None);
@@ -412,22 +422,23 @@ fn place(
             if let Stand::Branch(name) = found.stand {
                 found.stand = Stand::Branch(harmless(name));
             }
-            Spot::Entry { found, is_summary }
+            (place.found, place.is_summary) = (Some(found), is_summary);
         }
         _ if suspects.entry.is_some() => return Ok(None),
         Place::Kept(file) => {
             let session = archive.at(session)?;
             let damage = || StoreError::corrupt("a session's state", "it does not name a file");
-            let place = session.state.file(file).ok_or_else(damage)?;
-            let path = archive.path_of(place).map(|path| path.display().to_string());
-            let path = path.unwrap_or_else(|| String::from_utf8_lossy(place.path()).into_owned());
-            Spot::Kept { path: harmless(path) }
+            let file = session.state.file(file).ok_or_else(damage)?;
+            let path = archive.path_of(file).map(|path| path.display().to_string());
+            let path = path.unwrap_or_else(|| String::from_utf8_lossy(file.path()).into_owned());
+            place.file = Some(harmless(path));
         }
-        Place::Unfinished(operation) => Spot::Unfinished { operation },
-        Place::Given(operation) => Spot::Given { operation },
-    };
-    let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
-    Ok(Some(SecretPlace { session: session.name.clone(), title, spot }))
+        Place::Unfinished(operation) => {
+            (place.operation, place.is_unfinished) = (Some(operation), true);
+        }
+        Place::Given(operation) => place.operation = Some(operation),
+    }
+    Ok(Some(place))
 }
 
 /// All parts of secrets that reveal something about them.

@@ -7,7 +7,7 @@ use crate::{
     intake::import,
     mend::{Agents, Mending, is_broken, lock_to_mend, sweep, take_back},
     model::{DATABASE, Place},
-    report::{Finding, Mended, Summary},
+    report::{Finding, Lost, Mended, Summary},
     store::{Access, FaultKind, Loss, SqliteStore},
     verbs::{OpsError, upkeep::verify::verify_store},
 };
@@ -100,7 +100,7 @@ pub fn mend(
         taken_back,
         imported: imported.entries,
         imported_sessions: imported.sessions,
-        lost,
+        lost: lost.into_iter().map(Lost::from).collect(),
     }))
 }
 

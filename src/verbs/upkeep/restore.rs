@@ -44,37 +44,35 @@ fn put_back(session: &At<'_>, at: Timestamp) -> Result<Restored, OpsError> {
     let PutBack { files, unlisted } = intake::put_back(session, at)?;
     let session = &session.again()?;
     let sidecars = intake::put_sidecars_back(session, at)?;
-    let Some(last) = files.last() else {
-        if sidecars == Sidecars::default() {
-            let live = live_file(session.archive, &session.state);
-            let there = live.filter(|live| live.attached).map(|live| live.path);
-            return Err(SyncError::Nothing(Vain::Restore { there }).into());
-        }
-        let notices = Vec::new();
-        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
-    };
+    let live = live_file(session.archive, &session.state);
+    if files.is_empty() && sidecars == Sidecars::default() {
+        let there = live.filter(|live| live.attached).map(|live| live.path);
+        return Err(SyncError::Nothing(Vain::Restore { there }).into());
+    }
+    let path = files.last().cloned();
+    let mut restored = Restored { path: path.clone(), files, sidecars, ..Restored::default() };
+    let Some(last) = path else { return Ok(restored) };
     // If only an older file came back, the session still has the agent's file that continues from it.
-    if live_file(session.archive, &session.state).is_some_and(|live| live.path != *last) {
-        let notices = Vec::new();
-        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
+    if live.is_some_and(|live| live.path != last) {
+        return Ok(restored);
     }
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
-    let mut rotated = None;
-    let (attached, notices) = match attach_file(session, Some(last)) {
+    match attach_file(session, Some(&last)) {
         Ok(mut attached) if attached.attached => {
             attached.notices.extend(unlisted);
-            rotated = go_on(session, &mut attached)?;
-            (Some(attached), Vec::new())
+            restored.rotated = go_on(session, &mut attached)?;
+            (restored.left, restored.operation) = (attached.left, attached.operation);
+            restored.notices = attached.notices;
         }
         // The agent cannot resume this file; it stays unattached.
-        Ok(_) => (None, Vec::new()),
+        Ok(_) => {}
         // Restored but unattached, too, if it cannot be written or the agent continued in another file.
         Err(OpsError::Sync(
             why @ (SyncError::Own(_) | SyncError::Compressed(_) | SyncError::Left { .. }),
-        )) => (None, vec![Notice::Unattached { why: why.to_string() }]),
+        )) => restored.notices.push(Notice::Unattached { why: why.to_string() }),
         Err(error) => return Err(error),
-    };
-    Ok(Restored { files, attached, rotated, notices, sidecars })
+    }
+    Ok(restored)
 }
 
 /// Moves the agent to where the session was while its file did not exist, if the format can express that: the file may contain

@@ -69,6 +69,10 @@ pub fn audit(session: &At<'_>) -> Result<Audit, OpsError> {
             Command::Truncate { limit, window, .. } => (Some(*limit), *window),
             _ => (None, None),
         };
+        let mut characters = Resized::default();
+        for cut in &cut.texts {
+            characters += Resized { before: cut.whole, after: cut.kept + cut.suffix };
+        }
         replaced.push(Replaced {
             operation: *n,
             at: operation.at,
@@ -83,7 +87,9 @@ pub fn audit(session: &At<'_>) -> Result<Audit, OpsError> {
             turn: turns.get(&first).copied(),
             tool: cut.tool.clone(),
             subject: called.and_then(|called| called.subject),
+            characters,
             tokens: Resized { before: cut.tokens_before, after: cut.tokens_after },
+            hidden: cut.texts.iter().map(|cut| cut.whole.saturating_sub(cut.kept)).sum(),
             cuts: cut.texts.clone(),
         });
     }

@@ -225,21 +225,27 @@ pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Plan
     let found = Found::of(session, wanted)?;
     guard(&found.material.window)?;
     let pieces = found.pieces();
-    let mut parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
+    let (mut nothing, mut parts) = match found.plan(&pieces, wanted) {
+        Ok(plan) => (None, parts(&pieces, &plan)),
+        Err(why) => (Some(why), Parts::default()),
+    };
     let folder = session.store.card(session.key)?.folder;
     let task = found.task(session, folder.as_deref(), &pieces, wanted);
     let count = |text: &str| found.count(text);
     let mut losses = Vec::new();
-    if parts.is_ok() {
+    if nothing.is_none() {
         let made = compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ());
         match found.gaining(made, session, true) {
             Ok(made) => losses = made.losses,
             // A model may write a shorter summary.
-            Err(CompactError::Nothing(why)) if wanted.by.is_none() => parts = Err(why),
+            Err(CompactError::Nothing(why)) if wanted.by.is_none() => {
+                (nothing, parts) = (Some(why), Parts::default());
+            }
             Err(_) => {}
         }
     }
-    Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
+    let near = wanted.rule.near(task.window, task.tokens);
+    Ok(Planned { near, nothing, parts, losses })
 }
 
 /// In a preview, refuses whatever a compaction would refuse. It tries the extract, because the reasons do not depend on the
@@ -365,17 +371,18 @@ pub fn compact(
             return Err(OpsError::Summary { error, strict: wanted.strict });
         }
     };
-    let parts = parts(&pieces, &made.plan);
     let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
     let mut compacted = Compacted {
         branch,
         text: made.summary,
-        parts,
+        summarised: made.plan.summarised.len(),
+        kept: made.plan.kept.len(),
+        carried: made.plan.carried.len(),
         pre_tokens: made.pre_tokens,
         post_tokens: made.post_tokens,
         window,
         files: made.files,
-        model: made.model,
+        model: Some(made.model),
         usage: made.usage,
         duration_ms: elapsed(),
         fallback: made.fallback,
@@ -455,7 +462,7 @@ impl Writing<'_> {
             pre_tokens: compacted.pre_tokens,
             post_tokens: compacted.post_tokens,
             files: compacted.files.clone(),
-            model: compacted.model.clone(),
+            model: compacted.model.clone().unwrap_or_default(),
             duration_ms: compacted.duration_ms,
             error: compacted.fallback.clone(),
         };
@@ -491,9 +498,9 @@ impl Writing<'_> {
             pre_tokens: compacted.pre_tokens,
             post_tokens: Some(compacted.post_tokens),
             window: compacted.window,
-            summarised: compacted.parts.summarised.messages as u64,
-            kept: compacted.parts.kept.messages as u64,
-            model: Some(compacted.model.clone()),
+            summarised: compacted.summarised as u64,
+            kept: compacted.kept as u64,
+            model: compacted.model.clone(),
             duration_ms: Some(compacted.duration_ms),
             fallback: compacted.fallback.as_deref().map(given),
             left: left.as_deref().map(branch_text),

@@ -4,7 +4,7 @@ use crate::{
     archive::At,
     context::{Change, Origin, measure::Word, recover::Unrecovered, window::Window},
     model::{EntryNumber, Kind},
-    report::{Context, Explained, Fullness, Landing, Tokens},
+    report::{Context, Explained, Fullness, Landing, Tokens, Treatment},
     session::{Damages, Target, ids::id_of},
     verbs::{
         OpsError,
@@ -103,7 +103,7 @@ pub fn explain(
     let found = found.filter(|(_, item)| item.entries.contains(&entry));
     let messages: Vec<usize> = found.map(|(at, _)| at).collect();
     let of_entry = |change: &&Change| change.entries.contains(&entry);
-    let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
+    let changes: Vec<&Change> = context.prepared.changes.iter().filter(of_entry).collect();
     let record = session.store.records(session.key, entry.alone())?.pop();
     let kind = record.map_or(Kind::Opaque, |record| record.kind);
     let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
@@ -130,5 +130,6 @@ pub fn explain(
         "it contains nothing for a model".to_owned()
     };
     let entry = id_of(session.store, session, entry)?;
+    let changes = changes.iter().map(|change| Treatment::new(change, vec![entry])).collect();
     Ok(Explained { entry, messages, why, changes })
 }

@@ -144,7 +144,7 @@ pub(crate) fn fullness_at(
         let is_enough = has_model && (!is_least || tokens > found.window.tokens);
         if is_whole || is_enough || limit >= read.end {
             let (model, window, damaged) = (found.model, found.window, found.damaged);
-            return Ok(Fullness { model, window, tokens, word, is_least, damaged });
+            return Ok(Fullness { tokens, window, is_least, word, model, damaged });
         }
         limit = limit.saturating_mul(4);
     }
@@ -170,6 +170,7 @@ pub(crate) fn prepared(
     let (measure, tokens) = (found.measure, prepared.tokens());
     let is_all = is_all(asked, &prepared);
     let measured = if is_all { measure.whole(tokens) } else { measure.part(tokens) };
+    let (images, image_bytes) = pictures(&prepared.items);
     let Material { model, told, window, counting, sent, is_whole, measure, fresh, .. } = found;
     Ok(Context {
         shape: asked.shape,
@@ -177,7 +178,8 @@ pub(crate) fn prepared(
         told,
         window,
         counting,
-        pictures: pictures(&prepared.items),
+        images,
+        image_bytes,
         prepared,
         measured,
         reported: measure.reported,

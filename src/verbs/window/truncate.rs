@@ -12,7 +12,7 @@ use crate::{
     },
     context::cut::{self, Limit, Rest},
     files::{at::Standing, live_file::LiveFile},
-    model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
+    model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position, Resized},
     report::{Oversized, Truncated},
     session::{
         Stored, View,
@@ -90,14 +90,15 @@ fn plan(
     before: &Standing<'_>,
     bound: Bound,
 ) -> Result<(Truncated, Option<Plan<Replay>>), OpsError> {
-    let branch = before.state.current().to_owned();
-    let mut truncated = Truncated { branch, ..Truncated::default() };
+    let branch = before.state.current();
+    let mut truncated = Truncated::default();
     let Some(from) = before.position() else { return Ok((truncated, None)) };
     let session = before.opened()?;
     let mut cuts = BTreeMap::new();
     if let Some(view) = before.view(from) {
         let mut cut = |Found { oversized, n, shortened }: Found, whole: &[u8]| {
-            let (tool, tokens) = (oversized.tool.clone(), oversized.tokens);
+            let tool = oversized.tool.clone();
+            let tokens = Resized { before: oversized.tokens, after: oversized.tokens_left };
             let cutting = shorten::cutting(tool, &shortened.cuts, tokens);
             cuts.insert(n, Cut::new(shortened.line, whole, cutting));
             truncated.results.push(oversized);
@@ -115,14 +116,14 @@ fn plan(
         _ => None,
     };
     let mut steps = Steps::default();
-    let left = steps.leave(&before.state, &truncated.branch, from);
+    let left = steps.leave(&before.state, branch, from);
     let command = Command::Truncate {
-        branch: branch_text(&truncated.branch),
+        branch: branch_text(branch),
         left: Some(branch_text(&left)),
         window: bound.window,
         limit: bound.limit.chars() as u64,
     };
-    truncated.left = Some(left);
+    (truncated.branch, truncated.left) = (Some(branch.to_owned()), Some(left));
     let plan = Plan { command, steps, goal: Replay { from, cuts, restated } };
     Ok((truncated, Some(plan)))
 }
@@ -229,8 +230,10 @@ fn look(
         origin,
         tool,
         subject,
-        chars: sizes.chars,
-        tokens: sizes.tokens,
+        characters: sizes.chars.before,
+        left: sizes.chars.after,
+        tokens: sizes.tokens.before,
+        tokens_left: sizes.tokens.after,
     };
     Ok(Some((Found { oversized, n, shortened }, whole)))
 }

@@ -29,9 +29,9 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     let newest = env.run(&["checkpoints", "-n", "1"]).success().stdout;
     assert!(newest.contains("@2") && newest.lines().count() == 1, "{newest}");
     assert_snapshot!(env.run(&["checkpoints", "--json"]).masked(), @r#"
-    {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id","words":"Why does the build fail?","time":"2001-02-03T04:05:07.000Z","note":null,"own":null,"operation":2}
-    {"type":"checkpoint","checkpoint":1,"entry":"entry-id","before":"entry-id","words":"Then mend it.","time":"2001-02-03T04:05:09.000Z","note":null,"own":null,"operation":4}
-    {"type":"checkpoint","checkpoint":2,"entry":"entry-id","before":null,"words":null,"time":"2001-02-03T04:05:11.000Z","note":"before the refactoring","own":null,"operation":6}
+    {"type":"checkpoint","checkpoint":0,"note":null,"operation":2,"own":null,"entry":null,"before":"entry-id","words":"Why does the build fail?","time":"2001-02-03T04:05:07.000Z"}
+    {"type":"checkpoint","checkpoint":1,"note":null,"operation":4,"own":null,"entry":"entry-id","before":"entry-id","words":"Then mend it.","time":"2001-02-03T04:05:09.000Z"}
+    {"type":"checkpoint","checkpoint":2,"note":"before the refactoring","operation":6,"own":null,"entry":"entry-id","before":null,"words":null,"time":"2001-02-03T04:05:11.000Z"}
     "#);
 }
 

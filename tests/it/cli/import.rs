@@ -101,8 +101,8 @@ fn without_a_path_every_agents_folder_is_searched() {
     ");
     assert!(!super::store(&env).exists());
     assert_snapshot!(env.run(&["import", "--json"]).masked(), @r#"
-    {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"sidecars":0,"bytes":456,"left":null,"oddities":[]}
-    {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"sidecars":0,"bytes":136,"left":null,"oddities":[]}
+    {"type":"imported","agent":"claude","session":"boat","new":true,"operation":1,"files":1,"entries":2,"sidecars":0,"bytes":456,"left":null,"oddities":[]}
+    {"type":"imported","agent":"kimi","session":"k-1","new":true,"operation":1,"files":2,"entries":3,"sidecars":0,"bytes":136,"left":null,"oddities":[]}
     {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"sidecars":0,"bytes":592,"gone":0,"oddities":{}}
     ------- stderr -------
     Claude Code: ~/.claude/projects

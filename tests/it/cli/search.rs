@@ -42,7 +42,7 @@ fn a_hit_says_where_it_stands_and_how_to_see_it() {
     ");
     let told = env.run(&["search", "Red", "--role", "assistant", "--json"]).masked();
     assert_snapshot!(told, @r#"
-    {"type":"hit","session":"00000001-0000-0000-0000-000000000000","agent":"native","title":"Paint the boat.","folder":"$HOME/project","parent":null,"entry":"entry-id","turn":1,"step":null,"stands":"branch","branch":"main.1","sub_agent":false,"time":"2001-02-03T04:05:16.000Z","role":"assistant","tool":null,"line":1,"text":"Red it is.","matches":[[0,3]],"before":[],"after":[],"places":[]}
+    {"type":"hit","agent":"native","session":"00000001-0000-0000-0000-000000000000","title":"Paint the boat.","folder":"$HOME/project","parent":null,"entry":"entry-id","turn":1,"step":null,"stands":"branch","branch":"main.1","sub_agent":false,"time":"2001-02-03T04:05:16.000Z","role":"assistant","tool":null,"line":1,"text":"Red it is.","matches":[[0,3]],"before":[],"after":[],"places":[]}
     {"type":"searched","lines":1,"messages":1,"sessions":1,"missing":[],"more":false,"damaged":0}
     "#);
     // What a hit says to type shows it.

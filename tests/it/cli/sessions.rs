@@ -103,7 +103,7 @@ fn sessions_are_narrowed_and_hidden() {
     17417400  just now  (no title)                    0   0%  ~/other
     e572dff8  just now  Why does the build fail?      2  <1%  ~/project
     ");
-    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"branches":1,"reverted":0,"compactions":0,"tokens":39,"window":32000,"sub_agents":0,"gone":false,"open":false}"#);
+    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","agent":"native","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"branches":1,"reverted":0,"compactions":0,"tokens":39,"window":32000,"sub_agents":0,"gone":false,"open":false}"#);
     let folder = env.run(&["sessions", "--folder", "../other/."]).success().stdout;
     assert_eq!(folder.lines().count(), 2);
     assert_eq!(env.run(&["sessions", "--agent", "codex"]).success().stdout, "");
@@ -209,7 +209,7 @@ fn of_a_session_whose_records_have_no_time_none_is_told() {
         timeless
         /p
     ");
-    assert_snapshot!(env.run(&["sessions", "--json"]), @r#"{"type":"session","session":"timeless","agent":"native","title":"When?","folder":"/p","started":null,"active":null,"turns":1,"hidden":false,"kin":null,"branches":1,"reverted":0,"compactions":0,"tokens":9,"window":32000,"sub_agents":0,"gone":false,"open":false}"#);
+    assert_snapshot!(env.run(&["sessions", "--json"]), @r#"{"type":"session","agent":"native","session":"timeless","title":"When?","folder":"/p","started":null,"active":null,"turns":1,"hidden":false,"kin":null,"branches":1,"reverted":0,"compactions":0,"tokens":9,"window":32000,"sub_agents":0,"gone":false,"open":false}"#);
     let status = env.run(&["status", "timeless"]).success().stdout;
     assert!(!status.contains("started") && !status.contains("active "), "{status}");
     assert_eq!(env.run(&["sessions", "--since", "1970-01-01"]).success().stdout, "");
