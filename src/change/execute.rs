@@ -21,22 +21,20 @@ use crate::{
     },
     files::at::Standing,
     live::Denied,
-    model::{Command, OperationNumber, SessionName},
+    model::{Command, SessionName},
     purge::remainders,
-    report::{Notice, Outcome},
+    report::{Done, Outcome},
     session::plan::Plan,
     store::{Store, StoreError, Transaction},
     wire::Format,
 };
 
 /// The result of a verb.
-pub(crate) struct Done<R> {
-    /// The operation; none if the verb wanted no change.
-    pub(crate) operation: Option<OperationNumber>,
+pub(crate) struct Made<R> {
+    /// What it did; no operation if the verb wanted no change.
+    pub(crate) done: Done,
     /// The result of the plan's goal.
     pub(crate) reached: Option<R>,
-    /// Notices for the user.
-    pub(crate) notices: Vec<Notice>,
 }
 
 /// Asks a verb for its plan, given the session's current state, and carries it out. The verb also returns an answer, and may
@@ -44,7 +42,7 @@ pub(crate) struct Done<R> {
 pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
     session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
-) -> Result<(T, Done<G::Reached>), E> {
+) -> Result<(T, Made<G::Reached>), E> {
     carry_out(begin(session)?, verb)
 }
 
@@ -53,7 +51,7 @@ pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
 pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
     session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
-) -> Result<(T, Done<G::Reached>), E> {
+) -> Result<(T, Made<G::Reached>), E> {
     let lock = session.archive.lock()?;
     let again = || session.again().map_err(SyncError::from);
     let notices = match again().and_then(|session| catch_up::catch_up(&session)) {
@@ -82,11 +80,11 @@ pub(crate) fn execute_first<G: Goal>(
 fn carry_out<G: Goal, T, E: From<SyncError>>(
     mut change: Change<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
-) -> Result<(T, Done<G::Reached>), E> {
+) -> Result<(T, Made<G::Reached>), E> {
     let (answer, plan) = verb(&change.before)?;
     let Some(plan) = plan else {
         let notices = std::mem::take(&mut change.notices);
-        return Ok((answer, Done { operation: None, reached: None, notices }));
+        return Ok((answer, Made { done: Done { notices, ..Done::default() }, reached: None }));
     };
     let (session, live) = (change.before.name.clone(), change.before.attached());
     let denied = |error| match error {
@@ -96,8 +94,8 @@ fn carry_out<G: Goal, T, E: From<SyncError>>(
         error => error,
     };
     let (command, reached) = prepare(&mut change, plan).map_err(denied)?;
-    let Outcome { operation, notices, .. } = commit(change, command).map_err(denied)?;
-    Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
+    let done = commit(change, command).map_err(denied)?.done;
+    Ok((answer, Made { done, reached: Some(reached) }))
 }
 
 /// Prepares a plan. The current branch moves to the position that the goal returns.
@@ -151,7 +149,10 @@ pub(crate) fn begin_or_create<'a>(
 pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
     let (mut outcome, is_alone) = change.commit(command)?;
     if !is_alone {
-        outcome.notices.extend(catch_up::catch_up(&change.before.archive.at(&outcome.session)?)?);
+        outcome
+            .done
+            .notices
+            .extend(catch_up::catch_up(&change.before.archive.at(&outcome.session)?)?);
     }
     Ok(outcome)
 }

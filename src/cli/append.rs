@@ -136,12 +136,12 @@ fn append(
     let appended = verbs::append_cut(&opened.at()?, &workspace, &batch.drafts, limit);
     let is_read = args.jsonl.is_none();
     let appended = appended.map_err(|error| batch.locate(error, &opened.session, is_read))?;
-    context.tell(&appended.notices);
+    context.tell(&appended.done.notices);
     let compacted = compact_if_due(context, args, opened)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
-            let entry = NewEntry { entry: *id, uuid, operation: appended.operation, call };
+            let entry = NewEntry { entry: *id, uuid, operation: appended.done.operation, call };
             context.answer_change(opened, &entry)?;
         }
         if let Some(done) = &compacted {
@@ -151,7 +151,7 @@ fn append(
     }
     context.say_session(&opened.archive, &opened.session)?;
     list(context, &appended.entries, batch.call.as_deref())?;
-    match (appended.operation, appended.checkpoints.as_slice()) {
+    match (appended.done.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("Already appended; nothing was changed"),
         (_, []) => {}
         (_, [one]) => {
@@ -186,8 +186,8 @@ fn compact_if_due(
     let workspace = context.workspace();
     let session = &opened.at()?;
     let done = verbs::compact_if_due(session, &workspace, &wanted, &mut |_| ())?;
-    context.tell(&done.notices);
-    Ok(done.operation.is_some().then_some(done))
+    context.tell(&done.done.notices);
+    Ok(done.done.operation.is_some().then_some(done))
 }
 
 fn list(

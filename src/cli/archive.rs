@@ -322,8 +322,8 @@ impl Context {
             let (session, mut attached) = verbs::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             // The change reports this itself.
-            attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
-            self.tell(&attached.notices);
+            attached.done.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
+            self.tell(&attached.done.notices);
             if let Some(left) = &attached.left {
                 let words = "main follows the file; main's old end is kept as branch";
                 self.output.warn(&format!("{words} {left}"));

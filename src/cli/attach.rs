@@ -50,7 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         };
         (opened, attached)
     };
-    context.tell(&attached.notices);
+    context.tell(&attached.done.notices);
     if context.answer_change(&opened, &attached)? {
         return Ok(Exit::Yes);
     }

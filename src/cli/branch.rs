@@ -155,7 +155,7 @@ fn tell(
     done: &Branched,
     words: &str,
 ) -> Result<Exit, CommandError> {
-    context.tell(&done.notices);
+    context.tell(&done.done.notices);
     if context.answer_change(opened, done)? {
         return Ok(Exit::Yes);
     }

@@ -28,12 +28,12 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.change(args.about.wanted()?)?;
     let marked = verbs::checkpoint(&opened.at()?, args.message.as_deref())?;
-    context.tell(&marked.notices);
+    context.tell(&marked.done.notices);
     if context.answer_change(&opened, &marked)? {
         return Ok(Exit::Yes);
     }
     let n = marked.checkpoint;
-    let already = if marked.operation.is_none() { " is already here" } else { "" };
+    let already = if marked.done.operation.is_none() { " is already here" } else { "" };
     context.say(&format!("Checkpoint {n}{already}"))?;
     context.output.hints(marked.hints());
     Ok(Exit::Yes)

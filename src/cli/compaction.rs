@@ -27,7 +27,7 @@ pub(crate) fn compact(
     let mut emit = |event: &_| (kit.sink)(event);
     let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
     let done = run(&opened.at()?, &workspace, &wanted, &mut emit)?;
-    context.tell(&done.notices);
+    context.tell(&done.done.notices);
     let is_done = done.nothing.is_none();
     if context.answer_change(opened, &done)? {
         return Ok(is_done);

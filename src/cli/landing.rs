@@ -43,13 +43,13 @@ pub(crate) fn tell_back(
     report: &impl Report,
     reverted: &Reverted,
 ) -> Result<Exit, CommandError> {
-    context.tell(&reverted.notices);
+    context.tell(&reverted.done.notices);
     if context.json {
         context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
     say_back(context, to, changed, reverted)?;
-    context.say_dry(&reverted.landing, reverted.operation)?;
+    context.say_dry(&reverted.landing, reverted.done.operation)?;
     Ok(Exit::Yes)
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn say_back(
     }
     let landing = &reverted.landing;
     let name = context.name_of(changed)?;
-    if reverted.operation.is_none() {
+    if reverted.done.operation.is_none() {
         return context.say(&format!("{name} is already {to}; nothing was changed"));
     }
     let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
@@ -78,7 +78,7 @@ pub(crate) fn say_back(
         let is = be(reverted.dropped == 1, landing.dry_run);
         context.say(&format!("{entries} {is} kept on branch {left}. Nothing is deleted."))?;
     }
-    let (written, rotated) = (reverted.written.as_deref(), reverted.rotated.as_deref());
+    let (written, rotated) = (reverted.done.written.as_deref(), reverted.done.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
     context.say_gone(changed, &Gone { landing, files: (written, rotated), back })?;
     if rotated.is_none() && written.is_none() {
@@ -97,13 +97,13 @@ pub(crate) fn tell_undone(
     report: &impl Report,
     undone: &Undone,
 ) -> Result<Exit, CommandError> {
-    context.tell(&undone.notices);
+    context.tell(&undone.done.notices);
     if context.json {
         context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
     say_undone(context, changed, undone)?;
-    context.say_dry(&undone.landing, Some(undone.operation))?;
+    context.say_dry(&undone.landing, undone.done.operation)?;
     Ok(Exit::Yes)
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn say_undone(
     if context.json {
         return Ok(());
     }
-    if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
+    if undone.done.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
         let attach =
             Line::about("attach").to("to make the session follow the file and write changes to it");
         context.output.hint(attach);
@@ -167,7 +167,7 @@ pub(crate) fn say_undone(
     if landing.kept.is_none() && !undone.left.is_empty() {
         context.say(&format!("Later entries are kept on branch {}", undone.left.join(", ")))?;
     }
-    let files = (undone.written.as_deref(), undone.rotated.as_deref());
+    let files = (undone.done.written.as_deref(), undone.done.rotated.as_deref());
     context.say_gone(changed, &Gone { landing, files, back })
 }
 
@@ -177,13 +177,13 @@ pub(crate) fn tell_switched(
     changed: &Opened,
     switched: &Switched,
 ) -> Result<Exit, CommandError> {
-    context.tell(&switched.notices);
+    context.tell(&switched.done.notices);
     if context.json {
         context.answer_change(changed, switched)?;
         return Ok(Exit::Yes);
     }
     say_switched(context, changed, switched)?;
-    context.say_dry(&switched.landing, switched.operation)?;
+    context.say_dry(&switched.landing, switched.done.operation)?;
     Ok(Exit::Yes)
 }
 
@@ -198,11 +198,11 @@ pub(crate) fn say_switched(
     }
     let (landing, branch) = (&switched.landing, &switched.branch);
     let name = context.name_of(changed)?;
-    if switched.operation.is_none() {
+    if switched.done.operation.is_none() {
         return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
     context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
-    let files = (switched.written.as_deref(), switched.rotated.as_deref());
+    let files = (switched.done.written.as_deref(), switched.done.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
     context.say_gone(changed, &Gone { landing, files, back })
 }

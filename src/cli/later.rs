@@ -84,10 +84,10 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             if is_tried {
                 say_back(context, &to, changed, &reverted)?;
             } else {
-                reverted.notices.retain(is_new);
+                reverted.done.notices.retain(is_new);
                 tell_back(context, &to, changed, &reverted, &reverted)?;
             }
-            Ok(reverted.operation.is_some())
+            Ok(reverted.done.operation.is_some())
         }
         Later::Switch(name) => {
             let mut switched = verbs::switch(&opened.at()?, name)?;
@@ -96,10 +96,10 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             if is_tried {
                 say_switched(context, changed, &switched)?;
             } else {
-                switched.notices.retain(is_new);
+                switched.done.notices.retain(is_new);
                 tell_switched(context, changed, &switched)?;
             }
-            Ok(switched.operation.is_some())
+            Ok(switched.done.operation.is_some())
         }
         Later::Undo(n) => {
             let mut undone = verbs::undo(&opened.at()?, *n)?;
@@ -108,7 +108,7 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             if is_tried {
                 say_undone(context, changed, &undone)?;
             } else {
-                undone.notices.retain(is_new);
+                undone.done.notices.retain(is_new);
                 tell_undone(context, changed, &undone, &undone)?;
             }
             Ok(true)

@@ -507,7 +507,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     if let Some(left) = &done.left {
         context.say(&format!("The previous state is kept as branch {left}"))?;
     }
-    context.say_written(done.written.as_deref(), done.rotated.as_deref())
+    context.say_written(done.done.written.as_deref(), done.done.rotated.as_deref())
 }
 
 /// Warns of failures in a compaction that was made anyway.

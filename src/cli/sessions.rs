@@ -110,11 +110,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, CommandError> {
     let opened = context.change(Some(wanted))?;
     let concealed = verbs::hide(&opened.at()?, hidden)?;
-    context.tell(&concealed.notices);
+    context.tell(&concealed.done.notices);
     if context.answer_change(&opened, &concealed)? {
         return Ok(Exit::Yes);
     }
-    if concealed.operation.is_none() {
+    if concealed.done.operation.is_none() {
         let so = if hidden {
             "The session is already hidden from lists"
         } else {

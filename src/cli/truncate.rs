@@ -102,7 +102,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     }
     let done = verbs::truncate(&opened.at()?, bound)?;
-    context.tell(&done.notices);
+    context.tell(&done.done.notices);
     if !context.json {
         context.say_session(&opened.archive, &opened.session)?;
     }
@@ -119,14 +119,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
     let saved = match done.saved {
-        saved @ 1.. if done.rotated.is_some() => {
+        saved @ 1.. if done.done.rotated.is_some() => {
             format!("; the session's file is {} shorter", units::size(saved))
         }
         _ => String::new(),
     };
     context.say(&format!("{count} cut on {branch}{saved}"))?;
     context.say(&format!("The previous state is kept as branch {left}"))?;
-    context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
+    context.say_written(done.done.written.as_deref(), done.done.rotated.as_deref())?;
     context.output.hints(report.hints());
     Ok(Exit::Yes)
 }

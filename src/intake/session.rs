@@ -187,7 +187,7 @@ pub(crate) fn take_in<'a>(
         bytes,
         left,
         oddities,
-        notices: outcome.notices,
+        notices: outcome.done.notices,
     }))
 }
 

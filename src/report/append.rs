@@ -2,18 +2,15 @@
 
 use serde::Serialize;
 
-use super::{
-    hint::{Hint, Line},
-    notice::Notice,
-    shape::report,
-};
+use super::{done::Done, shape::report};
+use crate::model::hint::{Hint, Line};
 use crate::model::{CheckpointNumber, EntryId, EntryNumber, OperationNumber};
 
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
+    /// What the change did.
+    pub done: Done,
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
     /// The branch that has the entries, if another command moved the session away from the position they answer.
@@ -22,8 +19,6 @@ pub struct Appended {
     pub checkpoints: Vec<CheckpointNumber>,
     /// The entries that were truncated.
     pub cut: Vec<EntryId>,
-    /// The notices of the change.
-    pub notices: Vec<Notice>,
 }
 
 impl Appended {

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{
-    hint::{Hint, Line},
-    shape::{named, report},
-};
+use super::shape::{named, report};
+use crate::model::hint::{Hint, Line};
 use crate::{
     context::loss::Loss,
     model::{CheckpointNumber, CutOff, EntryId, EntryNumber, OperationNumber, Resized, Timestamp},

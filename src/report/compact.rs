@@ -1,14 +1,13 @@
 //! Compaction: its effect on a context, as planned and as made.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use super::{
-    hint::{Hint, Line},
+    done::Done,
     notice::Notice,
-    shape::{report, some_path, some_text},
+    shape::{report, some_text},
 };
+use crate::model::hint::{Hint, Line};
 use crate::{
     context::{
         loss::Loss,
@@ -58,8 +57,9 @@ pub struct Parts {
 /// The result of a compaction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Compacted {
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
     /// Why there was nothing to compact.
     #[serde(serialize_with = "some_text")]
     pub nothing: Option<Nothing>,
@@ -100,15 +100,6 @@ pub struct Compacted {
     /// The error of the hook that runs afterwards, if it failed.
     #[serde(skip)]
     pub after: Option<String>,
-    /// The new path of the previous file, if undertext renamed it and wrote a new one.
-    #[serde(serialize_with = "some_path")]
-    pub rotated: Option<PathBuf>,
-    /// The path of the agent's own file, if undertext wrote to the file.
-    #[serde(serialize_with = "some_path")]
-    pub written: Option<PathBuf>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
 }
 
 /// The result of a recovery.
@@ -137,7 +128,7 @@ report!(Planned, "plan");
 
 report!(Compacted, "compact", hints: |it| {
     let context = || Line::about("context").to("to see what a model would be sent");
-    it.operation.map(|_| [context(), Hint::undo()]).into_iter().flatten()
+    it.done.operation.map(|_| [context(), Hint::undo()]).into_iter().flatten()
 });
 
 report!(Recovered<()>, "recover", hints: |it| [if it.operations.is_empty() {

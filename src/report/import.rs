@@ -8,11 +8,11 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    hint::Line,
     notice::Notice,
     shape::{path, report},
 };
 use crate::model::OperationNumber;
+use crate::model::hint::Line;
 use crate::session::{REPEATED, Session};
 
 /// The result of an import.

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{
-    hint::Line,
-    shape::{path, report},
-};
+use super::shape::{path, report};
+use crate::model::hint::Line;
 use crate::{model::StoreId, settings::Setting};
 
 /// A store in a folder, and whether it is trusted.

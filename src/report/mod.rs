@@ -11,6 +11,7 @@ mod audit;
 mod compact;
 mod context;
 mod diff;
+mod done;
 mod entry;
 mod files;
 mod graph;
@@ -34,17 +35,16 @@ mod truncate;
 mod turn;
 mod watch;
 
-use crate::model::hint;
-
+pub use crate::model::hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use append::{Appended, AppendedEntry, NewEntry};
 pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};
 pub use compact::{Compacted, Part, Parts, Planned, Recovered};
 pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
+pub use done::Done;
 pub use entry::{Entry, Excerpt, Hidden, HiddenText, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{Acts, EmptyBranch, GraphNode, GraphView, RevertedEnd, UsedFile};
-pub use hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use import::{Imported, Oddity, Quirk, QuirkKind, Summary};
 pub use landing::{Kept, Landing, Resume, Resumed, Tokens, TouchedFile, Turn};
 pub use later::{Delayed, Waiting};

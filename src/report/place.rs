@@ -1,17 +1,15 @@
 //! Moves: the position of a branch after a revert, a switch or an undo.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    done::Done,
     graph::RevertedEnd,
-    hint::{Hint, Line},
     landing::Landing,
-    notice::Notice,
-    shape::{name_id, report, some_path, through},
+    shape::{name_id, report, through},
 };
+use crate::model::hint::{Hint, Line};
 use crate::model::{
     CheckpointNumber, EntryId, Operation, OperationId, OperationNumber, SessionName, Timestamp,
 };
@@ -31,23 +29,15 @@ pub struct Reverted {
     pub dropped: u64,
     /// The entry with the note for the model, if one was added.
     pub note: Option<EntryId>,
-    /// The new path of the previous file, if undertext renamed it and wrote a new one.
-    #[serde(serialize_with = "some_path")]
-    pub rotated: Option<PathBuf>,
-    /// The path of the agent's own file, if undertext wrote to the file.
-    #[serde(serialize_with = "some_path")]
-    pub written: Option<PathBuf>,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
     /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
 }
 
-report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
+report!(Reverted, "revert", hints: |it| it.done.operation.map(|_| Hint::undo()));
 
 /// The result of creating or renaming a branch.
 #[derive(Clone, Debug, Serialize)]
@@ -60,17 +50,15 @@ pub struct Branched {
     pub from: Option<String>,
     /// Whether lists hide the branch now.
     pub hidden: bool,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
 }
 
 report!(Branched, "branch", hints: |it| {
     let is_new = it.from.is_none() && !it.hidden;
     let switch = || Line::about("switch").with(&it.branch).to("to continue on that branch");
-    it.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
+    it.done.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
 });
 
 /// The result of a switch.
@@ -80,23 +68,15 @@ pub struct Switched {
     pub branch: String,
     /// The last entry of the branch; `null` at the start of the session.
     pub entry: Option<EntryId>,
-    /// The new path of the previous file, if undertext renamed it and wrote a new one.
-    #[serde(serialize_with = "some_path")]
-    pub rotated: Option<PathBuf>,
-    /// The path of the agent's own file, if undertext wrote to the file.
-    #[serde(serialize_with = "some_path")]
-    pub written: Option<PathBuf>,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
     /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
 }
 
-report!(Switched, "switch", hints: |it| it.operation.map(|_| Hint::undo()));
+report!(Switched, "switch", hints: |it| it.done.operation.map(|_| Hint::undo()));
 
 /// An operation in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -117,8 +97,9 @@ pub struct OperationView {
 /// The result of an undo or a redo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Undone {
-    /// The number of the new operation.
-    pub operation: OperationNumber,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
     /// The number of the operation that was undone.
     pub undoes: OperationNumber,
     /// The same operation; for a redo, the operation that was redone.
@@ -131,18 +112,9 @@ pub struct Undone {
     /// Whether lists hide the session now, if that changed.
     #[serde(skip)]
     pub hidden: Option<bool>,
-    /// The new path of the previous file, if undertext renamed it and wrote a new one.
-    #[serde(serialize_with = "some_path")]
-    pub rotated: Option<PathBuf>,
-    /// The path of the agent's own file, if undertext wrote to the file.
-    #[serde(serialize_with = "some_path")]
-    pub written: Option<PathBuf>,
     /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
 }
 
 report!(OperationView, "operation");
@@ -239,11 +211,9 @@ report!(Redone<'_>, "redo", hints: |it| [Hint::undo_of(it.0.original)]);
 pub struct Marked {
     /// The number of the checkpoint.
     pub checkpoint: CheckpointNumber,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
 }
 
 report!(Marked, "checkpoint", hints: |it| {

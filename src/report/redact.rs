@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{
     Notice,
-    hint::Line,
     shape::{paths, report},
 };
 use crate::model::SessionName;
+use crate::model::hint::Line;
 
 /// What was redacted from the store, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

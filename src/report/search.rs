@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{
-    hint::{Hint, Line},
     shape::{report, through},
     status::UnreadSession,
 };
+use crate::model::hint::{Hint, Line};
 use crate::{
     model::{CheckpointNumber, EntryId, EntryNumber, HitLine, Role, SessionName, Timestamp},
     session::Stand,

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::{
-    hint::{Hint, Line},
     search::FoundPlace,
     shape::{count, report, through},
     status::UnreadSession,
 };
+use crate::model::hint::{Hint, Line};
 use crate::{
     model::{CheckpointNumber, EntryId, OperationNumber, SessionName},
     session::Stand,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{
+    done::Done,
     notice::Notice,
     shape::{id, path, paths, report, some_path},
 };
@@ -37,11 +38,9 @@ pub struct Attached {
     /// The branch that preserves the previous position of `main`, if a command had moved it away from where the agent would
     /// resume.
     pub left: Option<String>,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
 }
 
 /// The result of a verb that changes a session.
@@ -49,10 +48,10 @@ pub struct Attached {
 pub struct Outcome {
     /// The session.
     pub session: Session,
-    /// The operation's number.
+    /// The number of its operation.
     pub operation: OperationNumber,
-    /// The notices of the change.
-    pub notices: Vec<Notice>,
+    /// What it did.
+    pub done: Done,
 }
 
 report!(Created, "session");
@@ -122,11 +121,9 @@ report!(Restored, "restore");
 pub struct Concealed {
     /// Whether lists hide it.
     pub hidden: bool,
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
 }
 
 report!(Concealed, "hide");

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{
-    hint::Line,
-    shape::{path, report},
-};
+use super::shape::{path, report};
+use crate::model::hint::Line;
 
 /// Whether an agent's settings call undertext.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

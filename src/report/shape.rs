@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::hint::{Hint, NamedHint};
+use crate::model::hint::{Hint, NamedHint};
 use crate::{context, model::SessionName, session::Session};
 
 /// An answer for programs: an object with a type. Its type is printed first, then the fields that serde derives.
@@ -165,7 +165,7 @@ mod tests {
     use crate::{
         model::CheckpointNumber,
         model::{EntryId, SessionName, Timestamp},
-        report::{Changed, Marked, Page, Report},
+        report::{Changed, Done, Marked, Page, Report},
         session::Session,
         store::SessionKey,
     };
@@ -178,11 +178,10 @@ mod tests {
     fn a_change_is_told_behind_its_session_and_notices_are_not() {
         let name = SessionName { format: "native".to_owned(), id: "7c2a51de".to_owned() };
         let session = Session::from_store(SessionKey(1), name).unwrap();
-        let marked =
-            Marked { checkpoint: CheckpointNumber::new(2), operation: None, notices: Vec::new() };
+        let marked = Marked { checkpoint: CheckpointNumber::new(2), done: Done::default() };
         assert_eq!(
             told(&Changed::of(&session, None, &marked)),
-            r#"checkpoint {"session":"7c2a51de","title":null,"format":"native","checkpoint":2,"operation":null}"#
+            r#"checkpoint {"session":"7c2a51de","title":null,"format":"native","checkpoint":2,"operation":null,"rotated":null,"written":null}"#
         );
     }
 

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     context::Due,
-    hint::Line,
     later::Waiting,
     shape::{Owner, Report, report, some_path, through},
 };
+use crate::model::hint::Line;
 use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Glance, Position, SessionName, Timestamp},

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::{
-    hint::Line,
-    shape::{named, path, report, some_path},
-};
+use super::shape::{named, path, report, some_path};
+use crate::model::hint::Line;
 use crate::{
     model::{DATABASE, OperationNumber, SessionName},
     store::{FaultKind, Loss, Sizes},

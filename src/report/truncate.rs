@@ -1,15 +1,13 @@
 //! Truncation: which tool results are truncated, and how much that saves.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use super::{
-    hint::{Hint, Line},
-    notice::Notice,
-    shape::{count, report, some_path},
+    done::Done,
+    shape::{count, report},
 };
-use crate::model::{EntryId, OperationNumber, Timestamp};
+use crate::model::hint::{Hint, Line};
+use crate::model::{EntryId, Timestamp};
 
 /// A result that is truncated, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,8 +33,9 @@ pub struct Oversized {
 /// The result of a truncation.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Truncated {
-    /// The number of the new operation; `null` if there was nothing to change.
-    pub operation: Option<OperationNumber>,
+    /// What the change did.
+    #[serde(flatten)]
+    pub done: Done,
     /// How many results were shortened, or would be.
     #[serde(serialize_with = "count")]
     pub results: Vec<Oversized>,
@@ -48,15 +47,6 @@ pub struct Truncated {
     pub left: Option<String>,
     /// By how many bytes the session's file got shorter, or would if there were one.
     pub saved: u64,
-    /// The new path of the previous file, if undertext renamed it and wrote a new one.
-    #[serde(serialize_with = "some_path")]
-    pub rotated: Option<PathBuf>,
-    /// The path of the agent's own file, if undertext wrote to the file.
-    #[serde(serialize_with = "some_path")]
-    pub written: Option<PathBuf>,
-    /// The notices of the change.
-    #[serde(skip)]
-    pub notices: Vec<Notice>,
 }
 
 report!(Oversized, "result");

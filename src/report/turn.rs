@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::{
     compact::Compacted,
-    hint::Line,
     notice::Notice,
     shape::{named, report},
 };
+use crate::model::hint::Line;
 use crate::model::{OperationNumber, Stop, Usage};
 
 /// A tool call.

@@ -212,8 +212,8 @@ fn each_agent_resumes_the_summary_and_what_is_kept() {
         let (mut archive, session) = taken_up(folder.path(), agent, 10);
         let before = sent(&archive, &session);
         let made = compact(&mut archive, &session, usual()).unwrap();
-        assert!(made.operation.is_some() && made.written.is_some(), "{agent}: {made:?}");
-        assert_eq!(made.rotated.is_some(), agent == "kimi");
+        assert!(made.done.operation.is_some() && made.done.written.is_some(), "{agent}: {made:?}");
+        assert_eq!(made.done.rotated.is_some(), agent == "kimi");
         let after = sent(&archive, &session);
         let said: Vec<_> = after.iter().filter(|(_, role, _)| *role != Role::System).collect();
         assert_eq!(said[0].0, Origin::Summary, "{agent}: {said:#?}");
@@ -230,7 +230,11 @@ fn each_agent_resumes_the_summary_and_what_is_kept() {
 
         // Nothing came since, and nothing is done.
         let again = compact(&mut archive, &session, usual()).unwrap();
-        assert_eq!((again.operation, again.nothing), (None, Some(Nothing::NothingNew)), "{agent}");
+        assert_eq!(
+            (again.done.operation, again.nothing),
+            (None, Some(Nothing::NothingNew)),
+            "{agent}"
+        );
         assert_eq!(fixture::damage(&archive), [""; 0]);
 
         undone(&mut archive, &session);
@@ -275,7 +279,7 @@ fn a_compaction_of_pi_says_the_system_prompt_as_it_is_then() {
     let keeping = |n| Compacting { keep: Keep::Last(n), ..usual() };
     for n in [4, 2] {
         let made = compact(&mut archive, &session, keeping(n)).unwrap();
-        assert!(made.operation.is_some(), "{made:?}");
+        assert!(made.done.operation.is_some(), "{made:?}");
         let record = fs::read_to_string(&file).unwrap();
         let record: Value = serde_json::from_str(record.lines().next_back().unwrap()).unwrap();
         let message = &record["systemMessage"];
@@ -370,7 +374,7 @@ fn the_second_time_too_the_newest_messages_are_kept() {
         }
         let made = compact(&mut archive, &session, Compacting { keep: Keep::Last(2), ..usual() });
         let made = made.unwrap();
-        assert!(made.operation.is_some(), "{agent}");
+        assert!(made.done.operation.is_some(), "{agent}");
         assert_eq!(made.carried, 1, "{agent}");
         let now = sent(&archive, &session);
         let words: Vec<&str> = now.iter().map(|(.., words)| words.as_str()).collect();
@@ -395,7 +399,7 @@ fn a_file_is_set_aside_where_that_is_asked_for() {
         let before = sent(&archive, &session);
         archive.set_manner(Manner { rotate: true, ..Manner::default() });
         let made = compact(&mut archive, &session, usual()).unwrap();
-        assert!(made.rotated.is_some() && made.left.as_deref() == Some("main.1"), "{agent}");
+        assert!(made.done.rotated.is_some() && made.left.as_deref() == Some("main.1"), "{agent}");
         let has_prompt = matches!(agent, "kimi" | "pi");
         assert_eq!(sent(&archive, &session)[usize::from(has_prompt)].0, Origin::Summary);
         assert_eq!(fixture::damage(&archive), [""; 0]);
@@ -410,7 +414,7 @@ fn a_file_is_set_aside_where_that_is_asked_for() {
     }
     archive.set_manner(Manner { rotate: true, ..Manner::default() });
     let made = compact(&mut archive, &session, usual()).unwrap();
-    assert!(made.rotated.is_some() && made.written.is_none());
+    assert!(made.done.rotated.is_some() && made.done.written.is_none());
     fixture::assert_sound(&mut archive, &session);
     undone(&mut archive, &session);
     fixture::assert_sound(&mut archive, &session);
@@ -429,7 +433,7 @@ fn what_came_while_the_summary_was_written_is_kept() {
         Ok(())
     };
     let made = compact(&mut archive, &session, Compacting { before: Some(&come), ..usual() });
-    assert!(made.unwrap().operation.is_some());
+    assert!(made.unwrap().done.operation.is_some());
     let sent = sent(&archive, &session);
     assert_eq!(sent.last().unwrap().2, "Wait, one more thing.");
     assert_eq!(sent.len(), 10);
@@ -469,7 +473,7 @@ fn a_result_that_came_while_its_call_was_summarised_is_not_parted_from_it() {
     let none = |before| Compacting { keep: Keep::Last(0), before: Some(before), ..usual() };
     // A call that came together with its result is whole.
     let both = |_: &Value| comes(&[call("c10"), result("c10")]);
-    assert!(compact(&mut archive, &session, none(&both)).unwrap().operation.is_some());
+    assert!(compact(&mut archive, &session, none(&both)).unwrap().done.operation.is_some());
     undone(&mut archive, &session);
     let late = |_: &Value| comes(&[result("c9")]);
     let made = compact(&mut archive, &session, none(&late));
@@ -477,7 +481,7 @@ fn a_result_that_came_while_its_call_was_summarised_is_not_parted_from_it() {
     assert_eq!(sent(&archive, &session).last().unwrap().2, "made");
     // Where the call is kept, its result is too.
     let made = compact(&mut archive, &session, usual()).unwrap();
-    assert!(made.operation.is_some());
+    assert!(made.done.operation.is_some());
     assert_eq!(sent(&archive, &session).last().unwrap().2, "made");
     fixture::assert_sound(&mut archive, &session);
 }
@@ -519,7 +523,7 @@ fn the_real_sessions_of_agents_are_compacted_and_brought_back() {
                 continue;
             }
         };
-        if made.operation.is_none() {
+        if made.done.operation.is_none() {
             told.push(format!("{name}: {}", made.nothing.unwrap()));
             continue;
         }
@@ -573,7 +577,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
     let told = told.into_inner();
     assert_eq!(told[0]["hook"], "before_compaction");
     assert_eq!(told[0]["summarised"], 32);
-    assert_eq!(told[1]["operation"], json!(made.operation));
+    assert_eq!(told[1]["operation"], json!(made.done.operation));
     let operations = archive.store().operations(session.key, OperationNumber::ALL).unwrap();
     let detail = operations.last().unwrap().command.to_json();
     let events: Vec<Event> = serde_json::from_value(detail["events"].clone()).unwrap();
@@ -740,7 +744,10 @@ fn a_context_that_is_said_again_is_no_compaction() {
     let before = sent(&archive, &session);
     let bound = Bound { limit: Limit::of_chars(5_000), window: None };
     let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
-    assert!(truncated.operation.is_some() && truncated.written.is_some(), "{truncated:?}");
+    assert!(
+        truncated.done.operation.is_some() && truncated.done.written.is_some(),
+        "{truncated:?}"
+    );
     assert_eq!(told(&archive), (1, 1, 1));
     let origins: Vec<Origin> =
         sent(&archive, &session).iter().map(|(origin, ..)| *origin).collect();
@@ -749,7 +756,7 @@ fn a_context_that_is_said_again_is_no_compaction() {
 
     // What was said since the agent's compaction is summarised.
     let made = compact(&mut archive, &session, usual()).unwrap();
-    assert!(made.operation.is_some(), "{made:?}");
+    assert!(made.done.operation.is_some(), "{made:?}");
     assert_eq!(told(&archive), (2, 1, 1));
     let again = compact(&mut archive, &session, usual()).unwrap();
     assert_eq!(again.nothing, Some(Nothing::NothingNew));
@@ -783,11 +790,14 @@ fn what_is_said_again_is_no_other_turn() {
         turns(&archive, "import");
         let bound = Bound { limit: Limit::of_chars(3_000), window: None };
         let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
-        assert!(truncated.operation.is_some(), "{agent}: {truncated:?}");
+        assert!(truncated.done.operation.is_some(), "{agent}: {truncated:?}");
         turns(&archive, "truncate");
         undone(&mut archive, &session);
         turns(&archive, "undo");
-        assert!(compact(&mut archive, &session, usual()).unwrap().operation.is_some(), "{agent}");
+        assert!(
+            compact(&mut archive, &session, usual()).unwrap().done.operation.is_some(),
+            "{agent}"
+        );
         turns(&archive, "compact");
         undone(&mut archive, &session);
         verbs::revert(&archive.at(&session).unwrap(), &Workspace::default(), "2", None).unwrap();

@@ -315,7 +315,7 @@ fn assert_is_finished(root: &Path, session: &Session, live: &Path, before: u64) 
         let live = inner.map_or(live.to_owned(), |inner| copy.path().join(inner));
         fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
         let notices =
-            verbs::checkpoint(&archive.at(session).unwrap(), Some("next")).unwrap().notices;
+            verbs::checkpoint(&archive.at(session).unwrap(), Some("next")).unwrap().done.notices;
         assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
         assert!(fs::read(&live).unwrap() == whole, "at {cut}");
         assert!(exported(&archive, session, None) == whole, "at {cut}");
@@ -444,9 +444,9 @@ fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
     let drafts = [Draft::Message(Speaker::User, "next".into())];
     let appended = verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
     assert!(
-        matches!(appended.notices.as_slice(), [Notice::SetAside { .. }]),
+        matches!(appended.done.notices.as_slice(), [Notice::SetAside { .. }]),
         "{:?}",
-        appended.notices
+        appended.done.notices
     );
     assert_kept(&archive, &session, &["what another program wrote in its place".into()]);
     assert_sound(&mut archive, &session);

@@ -338,7 +338,7 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
                 [],
                 "{name}"
             );
-            let Some(operation) = done.operation else { continue };
+            let Some(operation) = done.done.operation else { continue };
             let cut = export(&archive);
             assert_eq!(done.saved, (whole.len() - cut.len()) as u64, "{name}");
             assert_eq!(whole.split(|&b| b == b'\n').count(), cut.split(|&b| b == b'\n').count());
@@ -372,7 +372,7 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             assert_eq!(again.results.len(), done.results.len(), "{name}");
             let audit = verbs::audit(&archive.at(&session).unwrap()).unwrap();
             assert_eq!(audit.standing().count(), done.results.len(), "{name}");
-            verbs::undo(&archive.at(&session).unwrap(), again.operation).unwrap();
+            verbs::undo(&archive.at(&session).unwrap(), again.done.operation).unwrap();
             assert!(export(&archive) == back, "{name}");
             assert_eq!(
                 verbs::audit(&archive.at(&session).unwrap()).unwrap().standing().count(),

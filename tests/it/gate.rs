@@ -72,7 +72,7 @@ fn threads_wait_for_a_compaction_or_give_up_with_the_conversation_before_it() {
     let slow = Slow { asked: asked_of, told };
     let wanted = Compacting { by: Some(&slow), limit: LONG, ..Compacting::of(&asked, &clock) };
     let compacted = handle.compact(&wanted, &mut |_| ()).unwrap();
-    assert!(compacted.operation.is_some());
+    assert!(compacted.done.operation.is_some());
     let (given_up, patient) = others.join().unwrap();
     let Waited::GivenUp(snapshot) = given_up else { panic!("{given_up:?}") };
     assert_eq!(snapshot.messages, before);

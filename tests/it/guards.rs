@@ -75,7 +75,7 @@ fn an_undo_of_a_hiding_shows_the_session_again() {
     let listed = |archive: &Archive| archive.sessions(&SessionFilter::default()).unwrap().len();
     let hidden = verbs::hide(&archive.at(&session).unwrap(), true).unwrap();
     assert_eq!(listed(&archive), 0);
-    verbs::undo(&archive.at(&session).unwrap(), hidden.operation).unwrap();
+    verbs::undo(&archive.at(&session).unwrap(), hidden.done.operation).unwrap();
     assert_eq!(listed(&archive), 1);
 }
 
@@ -170,7 +170,7 @@ fn a_file_that_was_written_again_and_is_longer_is_not_taken_for_an_append() {
         + &claude(13, Some(12), "more");
     assert!(after.len() > before.len());
     fs::write(&file, &after).unwrap();
-    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
+    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().done.notices;
     assert!(matches!(notices.as_slice(), [Notice::Followed { .. }]), "{notices:?}");
     assert_eq!(said(&archive, &session, None), ["another", "answer", "more"]);
     assert!(exported(&archive, &session, None) == after.as_bytes());
@@ -324,7 +324,7 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
     }
     let made =
         verbs::compact(&archive.at(&session).unwrap(), &here, &wanted(), &mut |_| ()).unwrap();
-    assert!(made.operation.is_some());
+    assert!(made.done.operation.is_some());
 }
 
 #[test]
@@ -348,7 +348,9 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
     assert_refused(&mut archive, &deaf, why, |archive| {
         verbs::truncate(&archive.at(&deaf).unwrap(), bound())
     });
-    assert!(verbs::truncate(&archive.at(&session).unwrap(), bound()).unwrap().operation.is_some());
+    assert!(
+        verbs::truncate(&archive.at(&session).unwrap(), bound()).unwrap().done.operation.is_some()
+    );
 }
 
 #[test]
@@ -576,7 +578,7 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
         let done = verbs::redact(&mut archive, &secret, verbs::Cause::default(), &[]).unwrap();
         assert_eq!((done.covered.len(), done.left.len()), (1, 0), "{step}");
         assert_eq!(fs::read_to_string(&file).unwrap(), covered, "{step}");
-        let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
+        let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().done.notices;
         assert!(matches!(notices[..], [Notice::Appended { entries: 1, .. }]), "{notices:?}");
         assert_eq!(said(&archive, &session, None).last().unwrap(), "three");
         assert_eq!(fixture::damage(&archive), [""; 0]);
@@ -594,7 +596,7 @@ fn what_another_program_appends_before_a_file_is_set_aside_joins_the_branch_that
     archive.set_disk(Arc::new(Meanwhile { step: "make", file, line, is_done }));
     let reverted = verbs::revert(&archive.at(&session).unwrap(), &workspace(), "1", None).unwrap();
     let left = reverted.left.unwrap();
-    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().notices;
+    let notices = verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap().done.notices;
     let [Notice::Late { entries: 1, branch: Some(branch), aside }] = &notices[..] else {
         panic!("{notices:?}");
     };

@@ -353,7 +353,7 @@ fn an_undo_that_would_hide_the_current_branch_is_refused() {
     let mut archive = Archive::in_memory(Seeded::boxed(1));
     let session = fixture::session(&mut archive);
     fixture::say(&mut archive, &session, "one");
-    let made = verbs::branch(&archive.at(&session).unwrap(), "side", None).unwrap().operation;
+    let made = verbs::branch(&archive.at(&session).unwrap(), "side", None).unwrap().done.operation;
     verbs::switch(&archive.at(&session).unwrap(), "side").unwrap();
     let refused = verbs::undo(&archive.at(&session).unwrap(), made);
     assert!(matches!(refused, Err(OpsError::NotUndoable { .. })), "{refused:?}");

@@ -418,7 +418,7 @@ impl Rig {
                 };
                 match (&made, talk) {
                     (Ok(done), Some(talk)) => {
-                        let mut answer = answer(done.operation, done.left.as_ref());
+                        let mut answer = answer(done.done.operation, done.left.as_ref());
                         answer.branches = self.branches().0.into_keys().collect();
                         next.go("revert", &talk, note.map(Item::Said), &answer);
                     }
@@ -429,7 +429,7 @@ impl Rig {
             }
             Step::Clear => verbs::clear(&self.archive.at(&self.session).unwrap()).map(|done| {
                 self.follow(next);
-                next.go("clear", &[], None, &answer(done.operation, done.left.as_ref()));
+                next.go("clear", &[], None, &answer(done.done.operation, done.left.as_ref()));
             }),
             Step::Undo | Step::UndoOne(_) | Step::Redo => {
                 let n = match step {
@@ -458,7 +458,7 @@ impl Rig {
             Step::Hide(hidden) => verbs::hide(&self.archive.at(&self.session).unwrap(), *hidden)
                 .map(|done| {
                     self.follow(next);
-                    if done.operation.is_some() {
+                    if done.done.operation.is_some() {
                         next.hide(*hidden);
                     }
                 }),
@@ -468,7 +468,7 @@ impl Rig {
                 let bound = Bound { limit: Limit::of_chars(3_000), window: None };
                 verbs::truncate(&self.archive.at(&self.session).unwrap(), bound).map(|done| {
                     self.follow(next);
-                    next.truncate(&answer(done.operation, done.left.as_ref()));
+                    next.truncate(&answer(done.done.operation, done.left.as_ref()));
                 })
             }
             Step::Compact => {
@@ -480,7 +480,7 @@ impl Rig {
                 made.map(|done| {
                     self.follow(next);
                     let now = marks(&self.archive, &self.session, None);
-                    next.compact(&now, &answer(done.operation, done.left.as_ref()));
+                    next.compact(&now, &answer(done.done.operation, done.left.as_ref()));
                 })
             }
             Step::Import => {

@@ -119,7 +119,7 @@ fn a_file_without_a_header_is_changed_in_the_store_only() {
     let (archive, session, file) = taken_up(folder.path(), &content);
     let more = [Draft::Message(Speaker::User, "And the keel?".into())];
     let appended = verbs::append(&archive.at(&session).unwrap(), &workspace(), &more).unwrap();
-    let told = appended.notices.iter().map(ToString::to_string).collect::<String>();
+    let told = appended.done.notices.iter().map(ToString::to_string).collect::<String>();
     assert!(told.contains("pi does not resume a file that does not begin"), "{told}");
     let log = verbs::log(&archive.at(&session).unwrap(), None, 1).unwrap();
     assert_eq!(log.lines[0].messages[0].text(), "And the keel?");

@@ -220,7 +220,7 @@ fn what_stands_before_the_first_turn_stays() {
     assert_eq!(played.sent(), "rules");
     let written = fs::read(played.file()).unwrap();
     let again = verbs::clear(&played.archive.at(&played.session).unwrap()).unwrap();
-    assert_eq!((again.operation, fs::read(played.file()).unwrap()), (None, written));
+    assert_eq!((again.done.operation, fs::read(played.file()).unwrap()), (None, written));
 }
 
 #[test]
@@ -285,11 +285,15 @@ fn what_codex_does_not_resume_is_changed_in_the_store_only() {
         assert_eq!(verbs::status(&archive.at(session).unwrap()).unwrap().live, None);
         let back =
             verbs::revert(&archive.at(session).unwrap(), &Workspace::default(), "1", None).unwrap();
-        assert!(matches!(back.notices[..], [Notice::Unresumed { .. }]), "{:?}", back.notices);
-        assert_eq!(back.written, None);
+        assert!(
+            matches!(back.done.notices[..], [Notice::Unresumed { .. }]),
+            "{:?}",
+            back.done.notices
+        );
+        assert_eq!(back.done.written, None);
         assert_eq!(sent(archive, session), "one | to one");
         let attached = verbs::attach(&archive.at(session).unwrap(), None).unwrap();
-        assert!(!attached.attached && attached.operation.is_none(), "{attached:?}");
+        assert!(!attached.attached && attached.done.operation.is_none(), "{attached:?}");
         assert_eq!(fs::read_to_string(played.file()).unwrap(), rollout.bytes);
     }
 }

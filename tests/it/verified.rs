@@ -48,7 +48,11 @@ fn begun(folder: &Path, is_cut: bool) -> (Archive, Session) {
     if is_cut {
         let bound = Bound { limit: Limit::of_chars(0), window: None };
         assert!(
-            verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap().operation.is_some()
+            verbs::truncate(&archive.at(&session).unwrap(), bound)
+                .unwrap()
+                .done
+                .operation
+                .is_some()
         );
         say(&mut archive, &session, "four");
     } else {

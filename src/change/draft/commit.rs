@@ -21,7 +21,7 @@ use crate::{
         Tombstone,
     },
     purge,
-    report::{Notice, Outcome},
+    report::{Done, Notice, Outcome},
     session::{
         Session,
         derive::{self, Said, Titles},
@@ -66,7 +66,7 @@ impl Change<'_> {
             refuse_if_unread(self)?;
         }
         let mut follow = std::mem::take(&mut self.follow);
-        let attached = follow.attached().cloned();
+        let (attached, rotated) = (follow.attached().cloned(), follow.rotated());
         let lock = refuse_to_write(self, attached.as_ref())?;
         if let Some(target) = &attached {
             let before = &self.before;
@@ -106,9 +106,11 @@ impl Change<'_> {
             }
         }
         let session = Session { key, name: self.before.name.clone(), format: self.before.format };
+        let written = attached.as_ref().map(|target| target.path().to_owned());
+        let done = Done { operation: Some(n), rotated, written, notices: Vec::new() };
         if self.before.archive.is_preview {
-            let notices = std::mem::take(&mut self.notices);
-            return Ok((Outcome { session, operation: n, notices }, true));
+            let done = Done { notices: std::mem::take(&mut self.notices), ..done };
+            return Ok((Outcome { session, operation: n, done }, true));
         }
         let is_alone = follow
             .carry_out(self.before.at)
@@ -122,8 +124,8 @@ impl Change<'_> {
         {
             self.notices.push(Notice::Unsettled { why: error.to_string() });
         }
-        let notices = std::mem::take(&mut self.notices);
-        Ok((Outcome { session, operation: n, notices }, is_alone))
+        let done = Done { notices: std::mem::take(&mut self.notices), ..done };
+        Ok((Outcome { session, operation: n, done }, is_alone))
     }
 
     /// Adds a redaction's operation. Touches no file.

@@ -67,6 +67,14 @@ impl Follow {
         })
     }
 
+    /// Returns the path to which the session's file is set aside, if a step exchanges it.
+    pub(crate) fn rotated(&self) -> Option<PathBuf> {
+        self.0.iter().find_map(|(_, step)| match step {
+            Step::Exchange { aside, .. } => Some(aside.path().to_owned()),
+            _ => None,
+        })
+    }
+
     /// Makes successors durable and checks that files to append to may be written. In a preview, only checks whether the agent's
     /// own file and its folder may be written. Whether a file can be set aside shows only at the exchange; if it cannot, a later
     /// change does it. If any step fails, no successor remains.

@@ -2,8 +2,6 @@
 //!
 //! Invariant: a compaction is never written unless an agent would resume the summary, the preserved messages, and nothing else.
 
-use std::path::PathBuf;
-
 use crate::{
     archive::{Misread, SyncError},
     change::draft::live::append_live,
@@ -41,22 +39,12 @@ pub(crate) enum Place {
     Successor { held: Option<Position>, again: Vec<Option<EntryNumber>> },
 }
 
-/// The result of a compaction.
-pub(crate) struct Compacted {
-    /// The entry of the summary.
-    pub(crate) summary: EntryId,
-    /// The old live file, if it was exchanged.
-    pub(crate) aside: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub(crate) written: Option<PathBuf>,
-}
-
 impl Goal for Compaction {
-    type Reached = Compacted;
+    /// The entry of the summary.
+    type Reached = EntryId;
 
-    fn prepare(self, change: &mut Change<'_>) -> Result<(Compacted, Option<Position>), SyncError> {
-        let written = change.before.attached().map(|live| live.path);
-        let (position, summary, aside) = match &self.place {
+    fn prepare(self, change: &mut Change<'_>) -> Result<(EntryId, Option<Position>), SyncError> {
+        let (position, summary) = match &self.place {
             Place::Behind => {
                 let mut growth = change.growth(self.from.generation)?;
                 let more = [line_start(&growth), self.lines.clone()].concat();
@@ -65,11 +53,11 @@ impl Goal for Compaction {
                 let end = growth.length();
                 change.grown(growth);
                 append_live(change, more, end)?;
-                (position, summary, None)
+                (position, summary)
             }
             Place::Successor { held, again } => {
                 change.is_replay = held.is_none();
-                let (growth, aside) = reach::anew(change, *held, &self.lines)?;
+                let growth = reach::anew(change, *held, &self.lines)?;
                 let (position, summary) = self.check(change, &growth)?;
                 for (&entry, again) in growth.sequence().iter().zip(again) {
                     if let Some(origin) = again.filter(|origin| *origin != entry) {
@@ -77,11 +65,10 @@ impl Goal for Compaction {
                     }
                 }
                 change.grown(growth);
-                (position, summary, aside)
+                (position, summary)
             }
         };
-        let summary = change.id_of(summary)?;
-        Ok((Compacted { summary, aside, written }, Some(position)))
+        Ok((change.id_of(summary)?, Some(position)))
     }
 }
 

@@ -12,10 +12,7 @@
 //!
 //! Invariant: wherever a session is moved, a resume of its file then reads exactly the position's context.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     archive::{SyncError, Vain, Workspace},
@@ -53,10 +50,6 @@ pub(crate) struct Reached {
     pub(crate) has_note: bool,
     /// How many entries are not on the new path.
     pub(crate) dropped: u64,
-    /// The old file, if it was exchanged.
-    pub(crate) aside: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub(crate) written: Option<PathBuf>,
 }
 
 /// Moves the live file to a position, optionally with a note there.
@@ -93,7 +86,7 @@ fn reach(
         return Ok(reached);
     }
     if !(change.before.archive.manner.rotate && rotates)
-        && let Some(reached) = append(change, &live, target, note)?
+        && let Some(reached) = append(change, target, note)?
     {
         return Ok(reached);
     }
@@ -116,11 +109,12 @@ fn succeed(
     let last = if is_rotatable { Way::Path } else { Way::Whole };
     for way in [Way::Generation, Way::Closed, last] {
         let Some(successor) = successor(change, target, note, way)? else { continue };
-        let aside = live.map(|live| rotate(change, live, &successor)).transpose()?;
-        let written = live.filter(|live| live.attached).map(|live| live.path.clone());
-        let reached = successor.reached(aside, written);
-        change.grown(successor.growth);
-        return Ok(Some(reached));
+        if let Some(live) = live {
+            rotate(change, live, &successor)?;
+        }
+        let Successor { position, dropped, growth, .. } = successor;
+        change.grown(growth);
+        return Ok(Some(Reached { position, entry: None, has_note: false, dropped }));
     }
     Ok(None)
 }
@@ -143,17 +137,15 @@ fn segment(
     let words = note.map(|note| note.words);
     let back = Back { from: from.head, to: target.head, stood: &stood, path: &path, note: words };
     let begun = segment::begin(change, live, &back, target, note, &setting)?;
-    let Some((position, file)) = begun else { return Ok(None) };
+    let Some(position) = begun else { return Ok(None) };
     let dropped = left(&stood, &path);
-    let written = Some(file);
-    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped }))
 }
 
 /// Appends lines that bring the agent to a position, if its format can express them: a move, or otherwise the whole context in
 /// place of everything before.
 fn append(
     change: &mut Change<'_>,
-    live: &LiveFile,
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Option<Reached>, SyncError> {
@@ -172,8 +164,7 @@ fn append(
     let Some(position) = position else { return Ok(None) };
     let [stood, path] = &paths;
     let dropped = left(stood, path);
-    let written = Some(live.path.clone());
-    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped }))
 }
 
 /// Appends lines. Returns the new position if the agent would read the wanted context there.
@@ -305,13 +296,6 @@ struct Successor {
     position: Position,
 }
 
-impl Successor {
-    fn reached(&self, aside: Option<PathBuf>, written: Option<PathBuf>) -> Reached {
-        let (position, dropped) = (self.position, self.dropped);
-        Reached { position, entry: None, has_note: false, dropped, aside, written }
-    }
-}
-
 /// Builds a successor. Returns `None` if the agent would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
@@ -380,12 +364,12 @@ fn behind(
     Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
 }
 
-/// Exchanges the live file for a successor, and returns the path of the old file.
+/// Exchanges the live file for a successor.
 fn rotate(
     change: &mut Change<'_>,
     live: &LiveFile,
     successor: &Successor,
-) -> Result<PathBuf, SyncError> {
+) -> Result<(), SyncError> {
     let from = change.before.state.generation();
     let path = &live.path;
     let io = SyncError::at(path);
@@ -402,16 +386,16 @@ fn rotate(
         content::write_spans(&session, spans, tail, &mut |part| file.write(part))?;
     }
     file.write(more).map_err(io)?;
-    exchange_live(change, live, file, from, growth.generation)
+    exchange_live(change, live, file, from, growth.generation).map(drop)
 }
 
 /// Begins a generation with the entries visible at `held`, if given, followed by lines, and exchanges the live file for it.
-/// Returns the growth and the path of the old file.
+/// Returns the growth.
 pub(crate) fn anew(
     change: &mut Change<'_>,
     held: Option<Position>,
     more: &[u8],
-) -> Result<(Growth, Option<PathBuf>), SyncError> {
+) -> Result<Growth, SyncError> {
     let from = change.before.state.generation();
     let live = change.before.live_file();
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
@@ -422,13 +406,13 @@ pub(crate) fn anew(
     let length = growth.length();
     let more = [line_start(&growth), more.to_vec()].concat();
     change.read_bytes(&mut growth, &more)?;
-    let Some(live) = live else { return Ok((growth, None)) };
+    let Some(live) = live else { return Ok(growth) };
     let io = SyncError::at(&live.path);
     let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
     file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
-    let aside = exchange_live(change, &live, file, from, growth.generation)?;
-    Ok((growth, Some(aside)))
+    exchange_live(change, &live, file, from, growth.generation)?;
+    Ok(growth)
 }
 
 /// For a position at the start of a generation, returns the position after the record that opens a file of this format, if there

@@ -10,7 +10,7 @@
 //!
 //! Invariant: an agent that resumes the new file reads the same entries, apart from those with an origin.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use crate::{
     archive::{Misread, SyncError, Vain},
@@ -48,31 +48,22 @@ pub(crate) struct Cut {
     cutting: Cutting,
 }
 
-/// The result of a replay.
-pub(crate) struct Replayed {
-    /// The length of the file.
-    pub(crate) length: u64,
-    /// The old live file, if it was exchanged.
-    pub(crate) aside: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub(crate) written: Option<PathBuf>,
-}
-
 impl Goal for Replay {
-    type Reached = Replayed;
+    /// The length of the file.
+    type Reached = u64;
 
-    fn prepare(self, change: &mut Change<'_>) -> Result<(Replayed, Option<Position>), SyncError> {
-        let (replayed, position) = match (&self.restated, change.before.attached()) {
+    fn prepare(self, change: &mut Change<'_>) -> Result<(u64, Option<Position>), SyncError> {
+        let (length, position) = match (&self.restated, change.before.attached()) {
             (Some(lines), Some(live)) => self.restate(change, &live, lines)?,
             _ => self.replay(change)?,
         };
-        Ok((replayed, Some(position)))
+        Ok((length, Some(position)))
     }
 }
 
 impl Replay {
     /// Writes the generation of the current branch again.
-    fn replay(&self, change: &mut Change<'_>) -> Result<(Replayed, Position), SyncError> {
+    fn replay(&self, change: &mut Change<'_>) -> Result<(u64, Position), SyncError> {
         let Some(session) = change.before.session.clone() else {
             return Err(SyncError::Nothing(Vain::Truncate));
         };
@@ -135,15 +126,11 @@ impl Replay {
         if !is_same(change, self.from, position, &entries)? {
             return Err(SyncError::Misread(Misread::Otherwise));
         }
-        let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
-        let aside = match (live, copy) {
-            (Some(live), Some(copy)) => {
-                let (old, new) = (self.from.generation, position.generation);
-                Some(exchange_live(change, &live, copy.finish()?, old, new)?)
-            }
-            _ => None,
-        };
-        Ok((Replayed { length, aside, written }, position))
+        if let (Some(live), Some(copy)) = (live, copy) {
+            let (old, new) = (self.from.generation, position.generation);
+            exchange_live(change, &live, copy.finish()?, old, new)?;
+        }
+        Ok((length, position))
     }
 
     /// Appends the lines that restate the whole context. The cut lines themselves belong to no generation.
@@ -152,7 +139,7 @@ impl Replay {
         change: &mut Change<'_>,
         live: &LiveFile,
         lines: &[Vec<u8>],
-    ) -> Result<(Replayed, Position), SyncError> {
+    ) -> Result<(u64, Position), SyncError> {
         let mut growth = change.growth(self.from.generation)?;
         for (entry, cut) in &self.cuts {
             let n = change.aside(&growth, &line_of(&cut.line, b""))?;
@@ -172,7 +159,7 @@ impl Replay {
         let length = growth.length();
         change.grown(growth);
         append_live(change, more, length)?;
-        Ok((Replayed { length, aside: None, written: Some(live.path.clone()) }, position))
+        Ok((length, position))
     }
 }
 

@@ -48,7 +48,7 @@ use crate::{
 /// The format of the time in a file's name.
 const BEGUN: &str = "%Y-%m-%dT%H-%M-%S";
 
-/// Begins another file that continues where `back` leads. Returns the agent's position and the file; `None` if the agent does not
+/// Begins another file that continues where `back` leads. Returns the agent's position; `None` if the agent does not
 /// continue in other files there, or would not read the wanted context.
 pub(crate) fn begin(
     change: &mut Change<'_>,
@@ -57,7 +57,7 @@ pub(crate) fn begin(
     wanted: Position,
     note: Option<Note<'_>>,
     setting: &Setting,
-) -> Result<Option<(Position, PathBuf)>, SyncError> {
+) -> Result<Option<Position>, SyncError> {
     let format = change.before.format;
     let index = format.home(&live.path).map(Index::of);
     // An index that cannot be read cannot be updated either.
@@ -112,7 +112,7 @@ pub(crate) fn begin(
     );
     change.set_live(Some(n));
     change.grown(growth);
-    Ok(Some((position, path)))
+    Ok(Some(position))
 }
 
 /// Returns the path for another file of the session. Its name has a later time than all others.

@@ -351,7 +351,7 @@ fn follow(
     let kept = left.as_ref().map(|left| branch_text(left));
     let (outcome, is_alone) =
         change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
-    notices.extend(outcome.notices);
+    notices.extend(outcome.done.notices);
     let path = live.path.clone();
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
     let entries = entries.saturating_sub(joined);

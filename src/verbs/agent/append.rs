@@ -114,9 +114,9 @@ pub(crate) fn append_by(
     limit: Option<Limit>,
     by: By<'_>,
 ) -> Result<(Appended, Option<Stood>), OpsError> {
-    let (batch, done) =
+    let (batch, made) =
         change::execute(session, |before| plan(before, workspace, drafts, limit, by))?;
-    let added = done.reached;
+    let added = made.reached;
     let entries = added.as_ref().map(|added| added.entries.as_slice()).unwrap_or_default();
     let is_cut = entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
     let cut = is_cut.map(|((_, id), _)| *id).collect();
@@ -128,15 +128,14 @@ pub(crate) fn append_by(
         Met::Known(n, id, uuid) => AppendedEntry { n, id, uuid: Some(uuid) },
     };
     let appended = Appended {
-        operation: done.operation,
         entries: batch.met.into_iter().map(entry).collect(),
         aside: batch.aside,
         checkpoints: added.as_ref().map(|added| added.checkpoints.clone()).unwrap_or_default(),
         cut,
-        notices: done.notices,
+        done: made.done,
     };
     let stood = added
-        .zip(done.operation)
+        .zip(appended.done.operation)
         .map(|(added, operation)| Stood { position: added.position, next: operation.next() });
     Ok((appended, stood))
 }

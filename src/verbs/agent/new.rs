@@ -64,7 +64,7 @@ pub fn new(
 
 /// Hides a session from lists, or shows it again.
 pub fn hide(session: &At<'_>, hidden: bool) -> Result<Concealed, OpsError> {
-    let ((), done) = change::execute(session, |before| {
+    let ((), made) = change::execute(session, |before| {
         if before.state.hidden == hidden {
             return Ok::<_, OpsError>(((), None));
         }
@@ -72,5 +72,5 @@ pub fn hide(session: &At<'_>, hidden: bool) -> Result<Concealed, OpsError> {
         let command = Command::Hide { hidden, branch: None };
         Ok(((), Some(Plan { command, steps, goal: Stay })))
     })?;
-    Ok(Concealed { hidden, operation: done.operation, notices: done.notices })
+    Ok(Concealed { hidden, done: made.done })
 }

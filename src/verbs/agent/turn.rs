@@ -92,9 +92,9 @@ pub fn turn(
         let events = std::mem::take(&mut *log.borrow_mut());
         let by = By::Model(&events, stood);
         let (said, stands) = append_by(session, workspace, drafts, None, by)?;
-        turned.operations.extend(said.operation);
+        turned.operations.extend(said.done.operation);
         turned.aside = said.aside;
-        Notice::add(said.notices, &mut turned.notices);
+        Notice::add(said.done.notices, &mut turned.notices);
         Ok::<_, OpsError>(stands)
     };
     let mut calls = match prompt {

@@ -72,7 +72,7 @@ fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), Op
 /// Creates a branch at a target, or at the current position.
 pub fn branch(session: &At<'_>, name: &str, target: Option<&Target>) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let (entry, done) = change::execute(session, |before| {
+    let (entry, made) = change::execute(session, |before| {
         if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
         }
@@ -84,15 +84,14 @@ pub fn branch(session: &At<'_>, name: &str, target: Option<&Target>) -> Result<B
         let command = Command::Branch { branch: branch_text(name), from: None };
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
-    let (operation, notices) = (done.operation, done.notices);
     let branch = name.to_owned();
-    Ok(Branched { branch, entry, from: None, hidden: false, operation, notices })
+    Ok(Branched { branch, entry, from: None, hidden: false, done: made.done })
 }
 
 /// Renames a branch.
 pub fn rename_branch(session: &At<'_>, from: &str, name: &str) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let (entry, done) = change::execute(session, |before| {
+    let (entry, made) = change::execute(session, |before| {
         let position = stands(&before.state, from)?;
         if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
@@ -105,14 +104,13 @@ pub fn rename_branch(session: &At<'_>, from: &str, name: &str) -> Result<Branche
         let command = Command::Branch { branch: branch_text(name), from: Some(branch_text(from)) };
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
-    let (operation, notices) = (done.operation, done.notices);
     let (branch, from) = (name.to_owned(), Some(from.to_owned()));
-    Ok(Branched { branch, entry, from, hidden: false, operation, notices })
+    Ok(Branched { branch, entry, from, hidden: false, done: made.done })
 }
 
 /// Hides a branch from lists. Its name becomes free; its entries stay.
 pub fn hide_branch(session: &At<'_>, name: &str) -> Result<Branched, OpsError> {
-    let (entry, done) = change::execute(session, |before| {
+    let (entry, made) = change::execute(session, |before| {
         let position = stands(&before.state, name)?;
         if before.state.current() == name {
             return Err(OpsError::CurrentBranch(name.to_owned()));
@@ -123,8 +121,8 @@ pub fn hide_branch(session: &At<'_>, name: &str) -> Result<Branched, OpsError> {
         let command = Command::Hide { hidden: true, branch: Some(branch_text(name)) };
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
-    let (branch, operation, notices) = (name.to_owned(), done.operation, done.notices);
-    Ok(Branched { branch, entry, from: None, hidden: true, operation, notices })
+    let branch = name.to_owned();
+    Ok(Branched { branch, entry, from: None, hidden: true, done: made.done })
 }
 
 /// Returns the end of a branch.
@@ -140,7 +138,7 @@ fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
 
 /// Makes a branch current: the live file contains it from now on.
 pub fn switch(session: &At<'_>, name: &str) -> Result<Switched, OpsError> {
-    let ((entry, from), done) = change::execute(session, |before| {
+    let ((entry, from), made) = change::execute(session, |before| {
         let target = stands(&before.state, name)?;
         let entry = target.head.map(|head| before.id_of(head)).transpose()?;
         let (from, stood) = (before.state.current(), before.position());
@@ -153,15 +151,12 @@ pub fn switch(session: &At<'_>, name: &str) -> Result<Switched, OpsError> {
         let command = Command::Switch { from: branch_text(from), branch: branch_text(name) };
         Ok(((entry, stood), Some(Plan { command, steps, goal })))
     })?;
-    let reached = done.reached.flatten();
+    let reached = made.reached.flatten();
     Ok(Switched {
         branch: name.to_owned(),
-        entry: reached.as_ref().map_or(entry, |reached| reached.entry),
-        rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
-        written: reached.and_then(|reached| reached.written),
-        operation: done.operation,
+        entry: reached.map_or(entry, |reached| reached.entry),
+        done: made.done,
         landing: landing(session, from, None),
-        notices: done.notices,
     })
 }
 

@@ -22,7 +22,7 @@ pub fn checkpoint(session: &At<'_>, note: Option<&str>) -> Result<Marked, OpsErr
         }
         .into());
     }
-    let (n, done) = change::execute(session, |before| {
+    let (n, made) = change::execute(session, |before| {
         let Some(place) = before.position() else {
             return Err(SyncError::Nothing(Vain::Checkpoint));
         };
@@ -38,7 +38,7 @@ pub fn checkpoint(session: &At<'_>, note: Option<&str>) -> Result<Marked, OpsErr
             }
         }
     })?;
-    Ok(Marked { checkpoint: n, operation: done.operation, notices: done.notices })
+    Ok(Marked { checkpoint: n, done: made.done })
 }
 
 /// Returns the number of a place. Numbers increase along a generation, so the search stops at the first checkpoint of this

@@ -71,7 +71,7 @@ impl Later {
 
 /// Stores a change to be made when the session is resumed.
 pub fn later(session: &At<'_>, change: &Later) -> Result<Delayed, OpsError> {
-    let (replaced, done) = change::execute(session, |before| {
+    let (replaced, made) = change::execute(session, |before| {
         let mut request = request(before, session, change)?;
         if session.archive.manner.rotate {
             request.options.push(Text::Own(ROTATE.to_owned()));
@@ -84,7 +84,7 @@ pub fn later(session: &At<'_>, change: &Later) -> Result<Delayed, OpsError> {
         Ok::<_, OpsError>((replaced, Some(Plan { command, steps, goal: Stay })))
     })?;
     let waiting = change::waiting(&session.again()?)?.unwrap_or_default();
-    Ok(Delayed { waiting, replaced, notices: done.notices })
+    Ok(Delayed { waiting, replaced, notices: made.done.notices })
 }
 
 fn request(before: &Standing<'_>, session: &Session, change: &Later) -> Result<Request, OpsError> {

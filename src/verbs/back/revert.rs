@@ -70,16 +70,15 @@ fn go_back<'a>(
     session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
 ) -> Result<Reverted, OpsError> {
-    let ((mut reverted, from), done) = change::execute(session, |before| {
+    let ((mut reverted, from), made) = change::execute(session, |before| {
         let (reverted, plan) = verb(before)?;
         Ok::<_, OpsError>(((reverted, before.position()), plan))
     })?;
-    if let Some(reached) = done.reached {
+    if let Some(reached) = made.reached {
         reverted.note = reached.entry.filter(|_| reached.has_note);
         (reverted.entry, reverted.dropped) = (reached.entry, reached.dropped);
-        (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     }
-    (reverted.operation, reverted.notices) = (done.operation, done.notices);
+    reverted.done = made.done;
     reverted.landing = landing(session, from, reverted.checkpoint);
     if let (Some(kept), Some(left)) = (&mut reverted.landing.kept, &reverted.left) {
         kept.branch = Some(left.clone());

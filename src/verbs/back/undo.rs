@@ -8,7 +8,7 @@ use crate::{
     },
     files::{at::Standing, deletion, mover::newest},
     model::{Command, Operation, OperationNumber, Position, SessionName, Text},
-    report::{Landing, Notice, OperationView, Undone},
+    report::{Done, Landing, Notice, OperationView, Undone},
     session::plan::{Plan, Steps, branch_text, take_back},
     verbs::{
         OpsError,
@@ -120,15 +120,12 @@ fn execute(
     session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<Planned, OpsError>,
 ) -> Result<Undone, OpsError> {
-    let ((mut undone, from), done) = change::execute(session, |before| {
+    let ((mut undone, from), mut made) = change::execute(session, |before| {
         let (undone, plan) = verb(before)?;
         Ok::<_, OpsError>(((undone, before.position()), plan))
     })?;
-    if let Some(reached) = done.reached.flatten() {
-        (undone.rotated, undone.written) = (reached.aside, reached.written);
-    }
-    undone.operation = done.operation.unwrap_or_default();
-    undone.notices.extend(done.notices);
+    made.done.notices.splice(0..0, undone.done.notices);
+    undone.done = made.done;
     undone.landing = landing(session, from, None);
     Ok(undone)
 }
@@ -176,16 +173,13 @@ fn plan(
     let hidden = steps.hidden;
     let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
     let undone = Undone {
-        operation: OperationNumber::default(),
         undoes: n,
         original: operation.undoes().unwrap_or(n),
         command: word,
         left,
         hidden,
-        rotated: None,
-        written: None,
         landing: Landing::default(),
-        notices,
+        done: Done { notices, ..Done::default() },
     };
     Ok((undone, Some(plan)))
 }

@@ -18,7 +18,7 @@ use crate::{
     intake,
     live::is_same,
     model::{Command, FileNumber, GenerationNumber, MAIN, Step},
-    report::{Attached, Notice},
+    report::{Attached, Done, Notice},
     session::{
         Session,
         plan::{Plan, Steps, branch_text},
@@ -34,10 +34,9 @@ pub fn attach(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsErro
 
 /// Like [`attach`], also for use within another change.
 pub(crate) fn attach_file(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsError> {
-    let (mut attached, done) = change::execute_uncaught(session, |before| {
+    let (mut attached, mut made) = change::execute_uncaught(session, |before| {
         let (n, path, generation) = wanted_file(before, file)?;
-        let mut attached =
-            Attached { path, attached: true, left: None, operation: None, notices: Vec::new() };
+        let mut attached = Attached { path, attached: true, left: None, done: Done::default() };
         if before.state.live == Some(n) {
             return Ok((attached, None));
         }
@@ -46,7 +45,7 @@ pub(crate) fn attach_file(session: &At<'_>, file: Option<&Path>) -> Result<Attac
             && let Some(why) = view.unresumed()?
         {
             attached.attached = false;
-            attached.notices.push(Notice::Unresumed { why });
+            attached.done.notices.push(Notice::Unresumed { why });
             return Ok((attached, None));
         }
         let mut steps =
@@ -63,10 +62,10 @@ pub(crate) fn attach_file(session: &At<'_>, file: Option<&Path>) -> Result<Attac
         let command = Command::Attach { file: Some(n), left };
         Ok::<_, OpsError>((attached, Some(Plan { command, steps, goal: Stay })))
     })?;
-    attached.operation = done.operation;
-    attached.notices.splice(0..0, done.notices);
+    made.done.notices.extend(attached.done.notices);
     // An earlier notice may report the same reason.
-    attached.notices.dedup();
+    made.done.notices.dedup();
+    attached.done = made.done;
     Ok(attached)
 }
 
@@ -174,20 +173,19 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     };
     let session = Session::from_store(key, name)?;
     let mut attached = attach(&archive.at(&session)?, Some(&path))?;
-    attached.notices.splice(0..0, notices);
+    attached.done.notices.splice(0..0, notices);
     Ok((session, attached))
 }
 
 /// Detaches the agent's file from a session. The file stays as it is.
 pub fn detach(session: &At<'_>) -> Result<Attached, OpsError> {
     change::exclusively(session.archive, |_| comeback::follow(session.again()?))?;
-    let (path, done) = change::execute_uncaught(session, |before| {
+    let (path, made) = change::execute_uncaught(session, |before| {
         let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
         let steps =
             Steps { live: Some(Step { from: before.state.live, to: None }), ..Steps::default() };
         let command = Command::Attach { file: None, left: None };
         Ok::<_, OpsError>((live.path, Some(Plan { command, steps, goal: Stay })))
     })?;
-    let (operation, notices) = (done.operation, done.notices);
-    Ok(Attached { path, attached: false, left: None, operation, notices })
+    Ok(Attached { path, attached: false, left: None, done: made.done })
 }

@@ -59,10 +59,10 @@ fn put_back(session: &At<'_>, at: Timestamp) -> Result<Restored, OpsError> {
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
     match attach_file(session, Some(&last)) {
         Ok(mut attached) if attached.attached => {
-            attached.notices.extend(unlisted);
+            attached.done.notices.extend(unlisted);
             restored.rotated = go_on(session, &mut attached)?;
-            (restored.left, restored.operation) = (attached.left, attached.operation);
-            restored.notices = attached.notices;
+            (restored.left, restored.operation) = (attached.left, attached.done.operation);
+            restored.notices = attached.done.notices;
         }
         // The agent cannot resume this file; it stays unattached.
         Ok(_) => {}
@@ -99,10 +99,10 @@ fn go_on(session: &At<'_>, attached: &mut Attached) -> Result<Option<PathBuf>, O
         Ok::<_, SyncError>(((), Some(Plan { command, steps, goal })))
     });
     match done {
-        Ok(((), done)) => {
+        Ok(((), made)) => {
             attached.left = None;
-            attached.notices.extend(done.notices);
-            Ok(done.reached.flatten().and_then(|reached| reached.aside))
+            attached.done.notices.extend(made.done.notices);
+            Ok(made.done.rotated)
         }
         Err(SyncError::OutOfReach { .. } | SyncError::Nothing(_)) => Ok(None),
         Err(error) => Err(error.into()),

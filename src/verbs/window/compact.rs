@@ -34,7 +34,7 @@ use crate::{
     files::at::Standing,
     json::Raw,
     model::{Block, Command, EntryNumber, Kind, Message, Role},
-    report::{Compacted, Notice, Part, Parts, Planned},
+    report::{Compacted, Done, Notice, Part, Parts, Planned},
     session::{
         Damages, Session,
         plan::{Plan, Steps, branch_text, given},
@@ -274,7 +274,7 @@ fn prepare(session: &At<'_>) -> Result<Vec<Notice>, OpsError> {
         }
         Ok::<_, OpsError>(((), None::<Plan<Stay>>))
     })?;
-    Ok(done.notices)
+    Ok(done.done.notices)
 }
 
 /// Compacts a session if its context is due; otherwise changes nothing.
@@ -290,8 +290,8 @@ pub fn compact_if_due(
     let Nearness { tokens, window, is_due, .. } = nearness(session, wanted)?;
     if is_due {
         let done = compact(session, workspace, wanted, emit)?;
-        Notice::add(done.notices, &mut notices);
-        return Ok(Compacted { notices, ..done });
+        Notice::add(done.done.notices, &mut notices);
+        return Ok(Compacted { done: Done { notices, ..done.done }, ..done });
     }
     Ok(Compacted {
         nothing: Some(Nothing::NotDue),
@@ -299,7 +299,7 @@ pub fn compact_if_due(
         pre_tokens: tokens,
         post_tokens: tokens,
         window,
-        notices,
+        done: Done { notices, ..Done::default() },
         ..Compacted::default()
     })
 }
@@ -327,7 +327,7 @@ pub fn compact(
         pre_tokens: tokens,
         post_tokens: tokens,
         window,
-        notices: notices.clone(),
+        done: Done { notices: notices.clone(), ..Done::default() },
         ..Compacted::default()
     };
     let plan = match found.plan(&pieces, wanted) {
@@ -387,7 +387,7 @@ pub fn compact(
         duration_ms: elapsed(),
         fallback: made.fallback,
         losses: made.losses,
-        notices,
+        done: Done { notices, ..Done::default() },
         ..Compacted::default()
     };
     let writing = Writing {
@@ -431,15 +431,12 @@ impl Writing<'_> {
         events: &[Event],
         compacted: &mut Compacted,
     ) -> Result<(), OpsError> {
-        let (left, done) = change::execute(session, |before| self.plan(before, events, compacted))?;
-        let read = done.reached;
-        compacted.left = left;
-        compacted.summary = read.as_ref().map(|read| read.summary);
-        compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
-        compacted.written = read.and_then(|read| read.written);
-        compacted.operation = done.operation;
+        let (left, made) = change::execute(session, |before| self.plan(before, events, compacted))?;
+        (compacted.left, compacted.summary) = (left, made.reached);
         // Notices that were already reported are not repeated.
-        Notice::add(done.notices, &mut compacted.notices);
+        let mut notices = std::mem::take(&mut compacted.done.notices);
+        Notice::add(made.done.notices, &mut notices);
+        compacted.done = Done { notices, ..made.done };
         Ok(())
     }
 

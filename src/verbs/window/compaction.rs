@@ -132,7 +132,7 @@ impl Compacting<'_> {
             "fallback": compacted.fallback,
             "hook": "after_compaction",
             "session": session.name.id,
-            "operation": compacted.operation,
+            "operation": compacted.done.operation,
             "summary": compacted.text,
         }))
     }

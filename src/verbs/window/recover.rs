@@ -158,15 +158,15 @@ impl<T> Surgery<'_, '_, T> {
                 Ok(Tried::TimedOut(Box::new(before.unwrap_or_else(|| context.clone()))))
             }
             made => {
-                let is_made = made.as_ref().is_ok_and(|made| made.operation.is_some());
+                let is_made = made.as_ref().is_ok_and(|made| made.done.operation.is_some());
                 self.step(machine::Event::End { run, will_retry: will_retry && is_made }, None);
                 if will_retry && is_made {
                     self.retries.push(run);
                 }
                 match made {
                     Ok(mut made) => {
-                        self.operations.extend(made.operation);
-                        Notice::add(std::mem::take(&mut made.notices), &mut self.notices);
+                        self.operations.extend(made.done.operation);
+                        Notice::add(std::mem::take(&mut made.done.notices), &mut self.notices);
                         if !is_made {
                             return Ok(Tried::Nothing);
                         }
@@ -271,9 +271,9 @@ impl<T> Patient for Surgery<'_, '_, T> {
 
     fn truncate(&mut self) -> Result<bool, OpsError> {
         let truncated = truncate(&self.session, self.bound())?;
-        self.operations.extend(truncated.operation);
-        Notice::add(truncated.notices, &mut self.notices);
-        Ok(truncated.operation.is_some())
+        self.operations.extend(truncated.done.operation);
+        Notice::add(truncated.done.notices, &mut self.notices);
+        Ok(truncated.done.operation.is_some())
     }
 
     fn window(&self) -> u64 {

@@ -76,13 +76,10 @@ fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
 
 /// Cuts the results in the current context that exceed a limit. The original records are kept as their origins.
 pub fn truncate(session: &At<'_>, bound: Bound) -> Result<Truncated, OpsError> {
-    let (mut truncated, done) = change::execute(session, |before| plan(before, bound))?;
-    if let Some(replayed) = done.reached {
-        truncated.saved = truncated.saved.saturating_sub(replayed.length);
-        (truncated.rotated, truncated.written) = (replayed.aside, replayed.written);
-    }
-    (truncated.operation, truncated.notices) = (done.operation, done.notices);
-    Ok(truncated)
+    let (mut truncated, made) = change::execute(session, |before| plan(before, bound))?;
+    truncated.saved =
+        made.reached.map_or(truncated.saved, |now| truncated.saved.saturating_sub(now));
+    Ok(Truncated { done: made.done, ..truncated })
 }
 
 /// Plans a truncation. Returns the results found, with the length of the file as `saved`, and the plan.
