@@ -15,13 +15,10 @@ use undertext::verbs::{
 use undertext::wire::{Draft, Speaker};
 
 use super::common::{counted, limit};
-use super::error::{CommandError, Exit};
-use super::models::{self, Summing};
-use super::words::About;
-use super::{Context, Opened, env};
+use super::models::{self, Summing, kit};
+use super::{About, CommandError, Context, Exit, Opened, archive, env};
 use crate::render::safe;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Table};
 use crate::render::units::DIGITS;
 
 /// Above this many entries, people get a summary instead of a list.
@@ -116,7 +113,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let exit = append(context, args, limit, &mut opened)?;
-    Context::leave(opened.archive);
+    archive::leave(opened.archive);
     Ok(exit)
 }
 
@@ -132,7 +129,7 @@ fn append(
         context.output.note("There were no records; nothing was appended");
         return Ok(Exit::Yes);
     }
-    let workspace = context.workspace();
+    let workspace = verbs::workspace(&context.env.current_dir);
     let appended = verbs::append_cut(&opened.at()?, &workspace, &batch.drafts, limit);
     let is_read = args.jsonl.is_none();
     let appended = appended.map_err(|error| batch.locate(error, &opened.session, is_read))?;
@@ -180,10 +177,10 @@ fn compact_if_due(
         return Ok(None);
     }
     let settings = context.settings()?;
-    let kit = context.kit(&Summing::default(), &settings, opened)?;
+    let kit = kit(context, &Summing::default(), &settings, opened)?;
     kit.warn(context, opened);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
-    let workspace = context.workspace();
+    let workspace = verbs::workspace(&context.env.current_dir);
     let session = &opened.at()?;
     let done = verbs::compact_if_due(session, &workspace, &wanted, &mut |_| ())?;
     context.tell(&done.done.notices);
@@ -200,7 +197,7 @@ fn list(
         let count = counted(entries.len() as u64, "entry", "entries");
         return context.say(&format!("{count}, {} to {}", short(&first.id), short(&last.id)));
     }
-    let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
+    let mut table = Table::new([Left, Left, Left]);
     for entry in entries {
         table.row([
             Cell::new(Label::Id, &short(&entry.id)),

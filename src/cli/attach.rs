@@ -3,9 +3,7 @@
 use undertext::report::Hint;
 use undertext::verbs::{self, OpsError, SyncError};
 
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{Context, Opened};
+use super::{About, CommandError, Context, Exit, Opened, archive, pointed};
 
 /// Have changes written to a session's own file
 #[derive(Debug, clap::Args)]
@@ -29,17 +27,17 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
     // A named file is attached by its import.
-    let file = context.file(wanted).filter(|_| !args.off);
+    let file = archive::session_file(&context.env, wanted).filter(|_| !args.off);
     let (opened, attached) = if let Some(file) = file {
         let mut archive = context.open_writer()?;
         let (session, attached) = verbs::take_up(&mut archive, &file)?;
-        context.point_at(&attached.path, &session)?;
+        pointed::point_at(&context.env, &attached.path, &session)?;
         (Opened { archive, session }, attached)
     } else {
         let opened = context.change(wanted)?;
         let attached = if args.off {
             let detached = verbs::detach(&opened.at()?)?;
-            context.forget_file(&detached.path)?;
+            pointed::forget_file(&context.env, &detached.path)?;
             detached
         } else {
             verbs::attach(&opened.at()?, None).map_err(|error| {
@@ -51,9 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (opened, attached)
     };
     context.tell(&attached.done.notices);
-    if context.answer_change(&opened, &attached)? {
-        return Ok(Exit::Yes);
-    }
+    context.answer_change(&opened, &attached)?;
     let path = context.env.homely(&attached.path);
     let what = match attached.attached {
         _ if args.off => format!("{path} is left alone from now on"),

@@ -9,14 +9,9 @@ use undertext::verbs::{self, Replaced};
 use undertext::wire::Earlier;
 
 use super::common::{self, counted};
-use super::error::{CommandError, Exit};
-use super::show::write_text;
-use super::words::About;
-use super::{Context, Opened};
-use super::{complete, secrets};
+use super::{About, CommandError, Context, Exit, Opened, complete, secrets, show};
 use crate::render::safe;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::{DIGITS, compacted, grouped};
 
 /// Maximum number of lost names listed for each kind.
@@ -102,9 +97,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Audits every session in which something was cut.
 fn all(context: &mut Context) -> Result<Exit, CommandError> {
     let archive = context.open_reader()?;
-    if !context.json {
-        context.output.page()?;
-    }
+    context.output.page()?;
     let (mut n, mut damaged) = (0, Vec::new());
     for session in archive.every()? {
         let session = archive.at(&session)?;
@@ -132,7 +125,7 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
         context.say_session(&archive, &session)?;
         tell(context, &audit)?;
     }
-    if n == 0 && !context.json {
+    if n == 0 {
         context.say("Nothing was cut in any session")?;
     }
     context.tell_damaged(&damaged)
@@ -162,8 +155,7 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
             writeln!(context.output)?;
         }
         context.say("Removed by the agent itself:")?;
-        let [left, right] = [Align::Left, Align::Right];
-        let mut table = Table::new([right, left, left, right, left, left])
+        let mut table = Table::new([Right, Left, Left, Right, Left, Left])
             .headed(["turn", "entry", "how", "size", "when", "file"])
             .yielding(&[4]);
         let (zone, is_narrow) = (context.env.zone, is_narrow(context));
@@ -224,9 +216,7 @@ fn show_hidden(
         hint_at_boundaries(context, opened)?;
         return Ok(Exit::No);
     }
-    if !context.json {
-        context.output.page()?;
-    }
+    context.output.page()?;
     for (nth, one) in hiding.into_iter().enumerate() {
         let target = verbs::find_place(session, &one.entry.to_string())?;
         let hidden = verbs::hidden(session, &target)?;
@@ -245,7 +235,7 @@ fn show_hidden(
         let subject = one.subject.as_deref().unwrap_or_default();
         write_head(context, &[&numbered(one.turn), &id, tool, &size, subject])?;
         for part in &hidden.texts {
-            write_text(context, &safe::text(part.hidden()))?;
+            show::write_text(context, &safe::text(part.hidden()))?;
         }
     }
     Ok(Exit::Yes)
@@ -320,8 +310,7 @@ fn say_loss(context: &mut Context, loss: &Loss) -> Result<(), CommandError> {
 }
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {
-    let [left, right] = [Align::Left, Align::Right];
-    let sides = [right, left, left, right, right, right, right, left, left, left, left];
+    let sides = [Right, Left, Left, Right, Right, Right, Right, Left, Left, Left, Left];
     let heads =
         ["turn", "entry", "tool", "characters", "shown", "hidden", "op", "by", "", "when", "what"];
     let mut table = Table::new(sides).headed(heads).yielding(&[7, 9]);

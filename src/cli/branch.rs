@@ -6,13 +6,10 @@ use undertext::model::CheckpointNumber;
 use undertext::report::{Branched, Line, ListedBranch, Report as _, RevertedEnd};
 use undertext::verbs;
 
-use super::common;
-use super::error::{CommandError, Exit};
-use super::words::{About, Noun, text};
-use super::{Context, Opened, complete};
+use super::words::{Noun, text};
+use super::{About, CommandError, Context, Exit, Opened, common, complete};
 use crate::render::safe;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Table};
 
 /// List branches, or create, rename and hide one
 #[derive(Debug, clap::Args)]
@@ -83,7 +80,7 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     }
     let now = context.env.ambient().now();
     let age = |time| context.env.zone.age(now, time);
-    let mut table = Table::new([Align::Left; 6]);
+    let mut table = Table::new([Left; 6]);
     for listed in &branches {
         let name = listed.branch.as_ref().map(|name| Cell::new(Label::Branch, name));
         let parting = parting(listed.after, listed.turns);

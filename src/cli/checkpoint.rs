@@ -3,9 +3,7 @@
 use undertext::report::Report as _;
 use undertext::verbs;
 
-use super::Context;
-use super::error::{CommandError, Exit};
-use super::words::About;
+use super::{About, CommandError, Context, Exit};
 
 /// Mark the current position
 #[derive(Debug, clap::Args)]

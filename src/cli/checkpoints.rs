@@ -6,12 +6,8 @@ use undertext::model::Text;
 use undertext::report::Hint;
 use undertext::verbs::{self, Spot};
 
-use super::Context;
-use super::common;
-use super::error::{CommandError, Exit};
-use super::words::About;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::{About, CommandError, Context, Exit, common, landing};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 
 /// List the turns and checkpoints of a session
 #[derive(Debug, clap::Args)]
@@ -51,8 +47,7 @@ pub(super) fn list(
     let zone = context.env.zone;
     let at = verbs::standing_at(session)?;
     let is_at = |n| at.is_some_and(|at| at.checkpoint() == n);
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, right, left, left, left, left]);
+    let mut table = Table::new([Left, Right, Left, Left, Left, Left]);
     let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
     verbs::each_checkpoint(session, wanted, |shown| {
         is_any = true;
@@ -90,8 +85,8 @@ pub(super) fn list(
         context.output.note("Nothing to go back to: there are no checkpoints yet");
     }
     context.show(&table)?;
-    if let Some(before @ Spot::Before(_)) = at.filter(|_| !context.json) {
-        let name = context.name_of(&opened)?;
+    if let Some(before @ Spot::Before(_)) = at {
+        let name = landing::name_of(context, &opened)?;
         context.say(&format!("{name} is {before}"))?;
     }
     if is_nowhere && damaged.is_empty() {

@@ -18,10 +18,10 @@ use undertext::report::Line;
 use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
-use super::Context;
 use super::common::shown;
-use super::error::CommandError;
+use super::env::Env;
 use super::hint::quote;
+use super::{CommandError, Context};
 
 /// The folder name of a project's store.
 pub(crate) const NAME: &str = ".undertext";
@@ -35,7 +35,7 @@ impl Context {
         if let Some(chosen) = &self.store {
             return Ok(chosen.clone());
         }
-        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
+        let own = self.env.own_store.clone();
         let variable = self.env.variable("UNDERTEXT_STORE").map(Path::new);
         let named = self.asked.as_deref().or(variable);
         if let Some(scheme) = named.and_then(scheme) {
@@ -43,7 +43,7 @@ impl Context {
             return Err(CommandError::user(error).hinted(NAME_FOLDER));
         }
         let named = named.map(|path| self.env.current_dir.join(path));
-        let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
+        let chosen = named.or_else(|| nearest(self)).or_else(|| own.clone()).ok_or_else(|| {
             CommandError::user(anyhow!("there is no folder for a store: set --store or HOME"))
                 .hinted("use --store to choose a folder")
         })?;
@@ -58,159 +58,157 @@ impl Context {
         }
         Ok(self.store.insert(chosen).clone())
     }
+}
 
-    /// Returns the nearest trusted store at or above the current folder. Warns of a nearer untrusted one.
-    fn nearest(&mut self) -> Option<PathBuf> {
-        let folders: Vec<PathBuf> =
-            self.env.current_dir.ancestors().map(|dir| dir.join(NAME)).collect();
-        let mut warned = false;
-        for folder in folders {
-            if fs::symlink_metadata(&folder).is_err() {
-                continue;
+/// Returns the nearest trusted store at or above the current folder. Warns of a nearer untrusted one.
+fn nearest(context: &mut Context) -> Option<PathBuf> {
+    let folders: Vec<PathBuf> =
+        context.env.current_dir.ancestors().map(|dir| dir.join(NAME)).collect();
+    let mut warned = false;
+    for folder in folders {
+        if fs::symlink_metadata(&folder).is_err() {
+            continue;
+        }
+        match trusted(&context.env, &folder) {
+            Ok(()) => return Some(folder),
+            Err(_) if warned => {}
+            Err(why) => {
+                warned = true;
+                let name = context.env.homely(&folder);
+                let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
+                let cure = if let Some(above) = above {
+                    let new = context.output.spell(&Line::new("new").flag("here"));
+                    format!("; to make one: cd {} && {new}", quote(above.as_os_str()))
+                } else if why.may_be_trusted() {
+                    let trust = context.output.spell(&Line::new("trust").with(&folder));
+                    format!("; if you know where it comes from: {trust}")
+                } else {
+                    String::new()
+                };
+                context.output.warn(&format!("{name} is not used: {why}{cure}"));
             }
-            match self.trusted(&folder) {
-                Ok(()) => return Some(folder),
-                Err(_) if warned => {}
-                Err(why) => {
-                    warned = true;
-                    let name = self.env.homely(&folder);
-                    let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
-                    let cure = if let Some(above) = above {
-                        let new = self.output.spell(&Line::new("new").flag("here"));
-                        format!("; to make one: cd {} && {new}", quote(above.as_os_str()))
-                    } else if why.may_be_trusted() {
-                        let trust = self.output.spell(&Line::new("trust").with(&folder));
-                        format!("; if you know where it comes from: {trust}")
-                    } else {
-                        String::new()
-                    };
-                    self.output.warn(&format!("{name} is not used: {why}{cure}"));
-                }
-            }
-        }
-        None
-    }
-
-    /// Succeeds if this user trusts the store in a folder on this machine.
-    pub(crate) fn trusted(&self, folder: &Path) -> Result<(), Strange> {
-        let listed = self.trusted_place(folder)?;
-        match id_of(folder) {
-            Ok(id) if id == Some(listed.store) => Ok(()),
-            Ok(_) => Err(Strange::Replaced),
-            // Every command refuses such a store with the reason. Falling back to another store would write to the wrong one.
-            Err(StoreError::Newer { .. } | StoreError::Corrupt { .. }) => Ok(()),
-            Err(error) => Err(Strange::Unreadable(error.to_string())),
         }
     }
+    None
+}
 
-    /// Returns the trust record of a folder if its files are unchanged, whatever they contain.
-    pub(crate) fn trusted_place(&self, folder: &Path) -> Result<Trusted, Strange> {
-        let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
-        Stores::of(&state.join("undertext")).at(folder)
+/// Succeeds if this user trusts the store in a folder on this machine.
+pub(crate) fn trusted(env: &Env, folder: &Path) -> Result<(), Strange> {
+    let listed = trusted_place(env, folder)?;
+    match id_of(folder) {
+        Ok(id) if id == Some(listed.store) => Ok(()),
+        Ok(_) => Err(Strange::Replaced),
+        // Every command refuses such a store with the reason. Falling back to another store would write to the wrong one.
+        Err(StoreError::Newer { .. } | StoreError::Corrupt { .. }) => Ok(()),
+        Err(error) => Err(Strange::Unreadable(error.to_string())),
     }
+}
 
-    /// Trusts a mended store again: its database is a new file, but it must have its old id.
-    pub(crate) fn trust_mended(&self, before: &Trusted) -> Result<(), CommandError> {
-        if id_of(&before.path)? == Some(before.store) {
-            self.trust(&before.path)?;
-        }
-        Ok(())
+/// Returns the trust record of a folder if its files are unchanged, whatever they contain.
+pub(crate) fn trusted_place(env: &Env, folder: &Path) -> Result<Trusted, Strange> {
+    let state = env.state.as_deref().ok_or(Strange::Unknown)?;
+    Stores::of(state).at(folder)
+}
+
+/// Trusts a mended store again: its database is a new file, but it must have its old id.
+pub(crate) fn trust_mended(env: &Env, before: &Trusted) -> Result<(), CommandError> {
+    if id_of(&before.path)? == Some(before.store) {
+        trust(env, &before.path)?;
     }
+    Ok(())
+}
 
-    /// Adds a store to the trusted ones, and returns its record.
-    pub(crate) fn trust(&self, folder: &Path) -> Result<Trusted, CommandError> {
-        let refused = |why: Strange| {
-            let list = Line::new("trust").flag("list").to("list the stores that you trust");
-            let error = if fs::symlink_metadata(folder).is_err() {
-                anyhow!("there is no store at {}", shown(folder))
-            } else {
-                anyhow!("{} cannot be trusted: {why}", shown(folder))
-            };
-            CommandError::user(error).hinted(list)
+/// Adds a store to the trusted ones, and returns its record.
+pub(crate) fn trust(env: &Env, folder: &Path) -> Result<Trusted, CommandError> {
+    let refused = |why: Strange| {
+        let list = Line::new("trust").flag("list").to("list the stores that you trust");
+        let error = if fs::symlink_metadata(folder).is_err() {
+            anyhow!("there is no store at {}", shown(folder))
+        } else {
+            anyhow!("{} cannot be trusted: {why}", shown(folder))
         };
-        let mut place = trust::examine(folder);
-        if matches!(place, Err(Strange::Open | Strange::Brought(_))) {
-            close(folder)?;
-            place = trust::examine(folder);
+        CommandError::user(error).hinted(list)
+    };
+    let mut place = trust::examine(folder);
+    if matches!(place, Err(Strange::Open | Strange::Brought(_))) {
+        close(folder)?;
+        place = trust::examine(folder);
+    }
+    let place = place.map_err(|why| match why {
+        Strange::Empty => {
+            refused(why).hinted(Line::new("new").flag("here").to("make a store in this folder"))
         }
-        let place = place.map_err(|why| match why {
-            Strange::Empty => {
-                refused(why).hinted(Line::new("new").flag("here").to("make a store in this folder"))
-            }
-            _ => refused(why),
-        })?;
-        let others = || StoreError::database("it contains changes of another store");
-        let store = id_of(folder)?.ok_or_else(others)?;
-        let trusted = Trusted { path: folder.to_owned(), place, store };
-        let stores = self.stores()?;
-        stores.trust(&trusted).context("cannot write the list of trusted stores")?;
-        Ok(trusted)
-    }
+        _ => refused(why),
+    })?;
+    let others = || StoreError::database("it contains changes of another store");
+    let store = id_of(folder)?.ok_or_else(others)?;
+    let trusted = Trusted { path: folder.to_owned(), place, store };
+    let stores = stores(env)?;
+    stores.trust(&trusted).context("cannot write the list of trusted stores")?;
+    Ok(trusted)
+}
 
-    /// Returns this user's other stores: their own and the trusted ones, without the one in use.
-    pub(crate) fn other_stores(&mut self) -> Vec<PathBuf> {
-        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
-        let listed = self.stores().ok().and_then(|stores| stores.all().ok()).unwrap_or_default();
-        let trusted = listed.into_iter().map(|store| store.path);
-        let trusted = trusted.filter(|folder| self.trusted(folder).is_ok());
-        let mut others: Vec<PathBuf> = own.into_iter().chain(trusted).collect();
-        others.retain(|folder| folder.join(DATABASE).is_file());
-        let used = self.root().and_then(|root| Ok(fs::canonicalize(root)?)).ok();
-        others.retain(|folder| fs::canonicalize(folder).ok() != used);
-        others.sort();
-        others.dedup();
-        others
-    }
+/// Returns this user's other stores: their own and the trusted ones, without the one in use.
+pub(crate) fn other_stores(context: &mut Context) -> Vec<PathBuf> {
+    let own = context.env.own_store.clone();
+    let listed = stores(&context.env).ok().and_then(|stores| stores.all().ok()).unwrap_or_default();
+    let listed = listed.into_iter().map(|store| store.path);
+    let trusted = listed.filter(|folder| trusted(&context.env, folder).is_ok());
+    let mut others: Vec<PathBuf> = own.into_iter().chain(trusted).collect();
+    others.retain(|folder| folder.join(DATABASE).is_file());
+    let used = context.root().and_then(|root| Ok(fs::canonicalize(root)?)).ok();
+    others.retain(|folder| fs::canonicalize(folder).ok() != used);
+    others.sort();
+    others.dedup();
+    others
+}
 
-    /// Returns the list of trusted stores.
-    pub(crate) fn stores(&self) -> Result<Stores, CommandError> {
-        let state = self.env.state_home.as_deref().ok_or_else(|| {
-            CommandError::user(anyhow!(
-                "there is no home folder to keep the list of trusted stores"
-            ))
-        })?;
-        Ok(Stores::of(&state.join("undertext")))
-    }
+/// Returns the list of trusted stores.
+pub(crate) fn stores(env: &Env) -> Result<Stores, CommandError> {
+    let state = env.state.as_deref().ok_or_else(|| {
+        CommandError::user(anyhow!("there is no home folder to keep the list of trusted stores"))
+    })?;
+    Ok(Stores::of(state))
+}
 
-    /// Creates a store's folder in the current folder, or uses the trusted one there, and makes it the command's store.
-    pub(crate) fn make_here(&mut self) -> Result<PathBuf, CommandError> {
-        if self.asked.is_some() {
-            return Err(CommandError::user(anyhow!(
-                "--here creates a store in this folder, so --store cannot name one"
-            )));
-        }
-        self.stores()?;
-        let folder = self.env.current_dir.join(NAME);
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        match made {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                match self.trusted(&folder) {
-                    Ok(()) => return Ok(self.store.insert(folder).clone()),
-                    Err(Strange::Empty | Strange::Unknown) if is_unused(&folder) => {}
-                    Err(why) => {
-                        let there = anyhow!("{} already exists, and {why}", shown(&folder));
-                        return Err(CommandError::user(there).hinted(match why {
-                            why if why.may_be_trusted() => {
-                                Line::new("trust").with(&folder).to("use it")
-                            }
-                            _ => "remove it first, or make the store in another folder".into(),
-                        }));
-                    }
+/// Creates a store's folder in the current folder, or uses the trusted one there, and makes it the command's store.
+pub(crate) fn make_here(context: &mut Context) -> Result<PathBuf, CommandError> {
+    if context.asked.is_some() {
+        return Err(CommandError::user(anyhow!(
+            "--here creates a store in this folder, so --store cannot name one"
+        )));
+    }
+    stores(&context.env)?;
+    let folder = context.env.current_dir.join(NAME);
+    let made = DirBuilder::new().mode(0o700).create(&folder);
+    match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            match trusted(&context.env, &folder) {
+                Ok(()) => return Ok(context.store.insert(folder).clone()),
+                Err(Strange::Empty | Strange::Unknown) if is_unused(&folder) => {}
+                Err(why) => {
+                    let there = anyhow!("{} already exists, and {why}", shown(&folder));
+                    return Err(CommandError::user(there).hinted(match why {
+                        why if why.may_be_trusted() => {
+                            Line::new("trust").with(&folder).to("use it")
+                        }
+                        _ => "remove it first, or make the store in another folder".into(),
+                    }));
                 }
-                close(&folder)?;
             }
-            made => made
-                .and_then(|()| disk::sync_folder(&self.env.current_dir))
-                .with_context(|| format!("cannot make {}", shown(&folder)))?,
+            close(&folder)?;
         }
-        let ignore = folder.join(IGNORE);
-        let written = disk::open_or_make(&ignore).and_then(|mut file| {
-            file.set_len(0)?;
-            file.write_all(b"*\n")
-        });
-        written.with_context(|| format!("cannot write {}", shown(&ignore)))?;
-        Ok(self.store.insert(folder).clone())
+        made => made
+            .and_then(|()| disk::sync_folder(&context.env.current_dir))
+            .with_context(|| format!("cannot make {}", shown(&folder)))?,
     }
+    let ignore = folder.join(IGNORE);
+    let written = disk::open_or_make(&ignore).and_then(|mut file| {
+        file.set_len(0)?;
+        file.write_all(b"*\n")
+    });
+    written.with_context(|| format!("cannot write {}", shown(&ignore)))?;
+    Ok(context.store.insert(folder).clone())
 }
 
 /// Returns the scheme of a URL. The rest may contain a password and must not be shown.

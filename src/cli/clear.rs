@@ -1,13 +1,10 @@
 //! `clear`: goes back to before the first entry.
 
-use undertext::report::Cleared;
 use undertext::verbs;
 
-use super::Context;
 use super::common::Moving;
-use super::error::{CommandError, Exit};
-use super::landing::tell_back;
-use super::words::About;
+use super::landing::{self, Moved};
+use super::{About, CommandError, Context, Exit};
 
 /// Go back to before the first message
 #[derive(Debug, clap::Args)]
@@ -27,7 +24,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = args.moving.begin(context, args.about.wanted()?)?;
-    let mut cleared = verbs::clear(&opened.at()?)?;
-    context.measure(&opened, &mut cleared.landing);
-    tell_back(context, "at the start", &opened, &Cleared(&cleared), &cleared)
+    let cleared = verbs::clear(&opened.at()?)?;
+    landing::tell(context, &opened, Moved::Cleared(cleared))
 }

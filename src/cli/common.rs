@@ -2,19 +2,20 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::{self, Card, EntryId};
-use undertext::report::{Changed, Line, Report};
+use undertext::report::{Changed, Hint, Line, Report, UnreadPart, UnreadSession};
 use undertext::store::Within;
-use undertext::verbs::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
+use undertext::verbs::{self, Archive, Case, Damaged, Kin, Manner, Pattern, Session, Words};
 use undertext::wire;
 
-use super::error::CommandError;
-use super::{Context, Opened};
+use super::env::Env;
+use super::{CommandError, Context, Exit, Opened};
 use crate::render::table::Table;
 use crate::render::units::{DIGITS, grouped};
 use crate::render::{json, safe, wrap};
@@ -219,18 +220,6 @@ impl Context {
         self.env.terminal.stdin && self.env.terminal.stderr && !self.json
     }
 
-    /// Returns the filter for sessions that work in a folder or below it. An agent may have written the folder as it is typed or
-    /// with its links resolved, and it may no longer exist.
-    pub(crate) fn within(&self, folder: &Path) -> Within {
-        let typed = plain(&self.env.shells_dir().join(folder));
-        let lies = self.env.current_dir.join(folder);
-        let real = fs::canonicalize(&lies).ok().or_else(|| resolve(&plain(&lies)));
-        let mut names: Vec<PathBuf> = [typed].into_iter().chain(real).collect();
-        names.dedup();
-        let names = names.into_iter().map(|name| name.to_string_lossy().into_owned());
-        Within::Below(names.collect())
-    }
-
     /// Returns how files are written, from the folder of this command.
     pub(crate) fn manner(&self) -> Manner {
         let folder = self.env.current_dir.to_str().map(str::to_owned);
@@ -243,7 +232,7 @@ impl Context {
         archive: &Archive,
         session: &Session,
     ) -> Result<(), CommandError> {
-        if self.output.is_quiet() {
+        if self.output.is_quiet() || self.json {
             return Ok(());
         }
         let title = archive.store().card(session.key)?.title.unwrap_or_default();
@@ -263,11 +252,6 @@ impl Context {
             json::line(&mut self.output, report)?;
         }
         Ok(self.json)
-    }
-
-    /// Writes the report in JSON mode, the text otherwise.
-    pub(crate) fn report(&mut self, report: &impl Report, text: &str) -> Result<(), CommandError> {
-        if self.answer(report)? { Ok(()) } else { self.say(text) }
     }
 
     /// In JSON mode, writes the reports. Returns true if it did.
@@ -295,44 +279,92 @@ impl Context {
         self.answer(&Changed::of(&opened.session, title, done))
     }
 
-    /// Returns the name of a file that is not there yet, for a session.
-    pub(crate) fn free_name(&self, opened: &Opened) -> Result<String, CommandError> {
-        let stem =
-            verbs::short_name(opened.archive.store(), &opened.session)?.replace(['/', ':'], "-");
-        let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
-        let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
-        let is_free = |name: &String| !self.env.current_dir.join(name).exists();
-        Ok(names.find(is_free).unwrap_or_default())
-    }
-
-    /// Prints a table for people.
+    /// Prints a table for people. Programs get none.
     pub(crate) fn show<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CommandError> {
+        if self.json {
+            return Ok(());
+        }
         let (styles, width) = (self.output.styles(), self.output.width());
         Ok(table.write(&mut self.output, styles, width)?)
     }
 
-    /// Prints a text for people, wrapped at words to the terminal's width.
+    /// Prints a text for people, wrapped at words to the terminal's width. Programs get none.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), CommandError> {
-        use std::io::Write as _;
+        if self.json {
+            return Ok(());
+        }
         let text = wrap::fit(&safe::text(text), 0, self.output.width());
         Ok(writeln!(self.output, "{text}")?)
     }
 
-    /// Tells people which agent's file was written, and where the old version of a live file is.
-    pub(crate) fn say_written(
-        &mut self,
-        written: Option<&Path>,
-        rotated: Option<&Path>,
-    ) -> Result<(), CommandError> {
-        if let Some(path) = written {
-            let path = self.env.homely(path);
-            self.say(&format!("The agent resumes from {path}"))?;
+    /// Reports damaged entries, and returns the exit code of a command that continued after them.
+    pub(crate) fn tell_damaged(&mut self, damaged: &[Damaged]) -> Result<Exit, CommandError> {
+        if !self.answer_all(damaged)? {
+            for Damaged { entry, problem } in damaged {
+                let id = entry.map(|id| format!("entry {id:.DIGITS$}"));
+                let entry = id.as_deref().unwrap_or("an entry without an id");
+                self.output.warn(&format!("{entry} is damaged: {problem}"));
+            }
         }
-        rotated.map_or(Ok(()), |path| {
-            let path = self.env.homely(path);
-            self.say(&format!("The previous file is kept as {path}"))
-        })
+        Ok(exit_of(self, damaged.is_empty()))
     }
+
+    /// Reports sessions that could not be read in full, and returns the exit code of a command that continued after them.
+    pub(crate) fn tell_unread_sessions(
+        &mut self,
+        unread: &[UnreadSession],
+    ) -> Result<Exit, CommandError> {
+        if !self.answer_all(unread)? {
+            for UnreadSession { name, part, problem } in unread {
+                let (id, format) = (&name.id, &name.format);
+                let what = match part {
+                    UnreadPart::Stored => "is damaged",
+                    UnreadPart::LiveFile => "is shown as stored: its file cannot be read",
+                };
+                self.output.warn(&format!("session {id} ({format}) {what}: {problem}"));
+            }
+        }
+        let damaged = unread.iter().any(|session| session.part == UnreadPart::Stored);
+        let whole = exit_of(self, !damaged);
+        Ok(if unread.is_empty() { whole } else { Exit::No })
+    }
+}
+
+/// Returns the filter for sessions that work in a folder or below it. An agent may have written the folder as it is typed or
+/// with its links resolved, and it may no longer exist.
+pub(crate) fn within(env: &Env, folder: &Path) -> Within {
+    let typed = plain(&env.shells_dir().join(folder));
+    let lies = env.current_dir.join(folder);
+    let real = fs::canonicalize(&lies).ok().or_else(|| resolve(&plain(&lies)));
+    let mut names: Vec<PathBuf> = [typed].into_iter().chain(real).collect();
+    names.dedup();
+    let names = names.into_iter().map(|name| name.to_string_lossy().into_owned());
+    Within::Below(names.collect())
+}
+
+/// Returns the name of a file that is not there yet, for a session.
+pub(crate) fn free_name(context: &Context, opened: &Opened) -> Result<String, CommandError> {
+    let stem = verbs::short_name(opened.archive.store(), &opened.session)?.replace(['/', ':'], "-");
+    let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
+    let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
+    let is_free = |name: &String| !context.env.current_dir.join(name).exists();
+    Ok(names.find(is_free).unwrap_or_default())
+}
+
+/// Tells people which agent's file was written, and where the old version of a live file is.
+pub(crate) fn say_written(
+    context: &mut Context,
+    written: Option<&Path>,
+    rotated: Option<&Path>,
+) -> Result<(), CommandError> {
+    if let Some(path) = written {
+        let path = context.env.homely(path);
+        context.say(&format!("The agent resumes from {path}"))?;
+    }
+    rotated.map_or(Ok(()), |path| {
+        let path = context.env.homely(path);
+        context.say(&format!("The previous file is kept as {path}"))
+    })
 }
 
 /// Returns the end of a path: as many parts as fit, or a part of the last one.
@@ -407,6 +439,15 @@ pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) 
         }
     }
     line.option("number", "0")
+}
+
+/// Returns the exit code: failure, with a hint, if the command skipped damage.
+pub(super) fn exit_of(context: &mut Context, is_whole: bool) -> Exit {
+    if is_whole {
+        return Exit::Yes;
+    }
+    context.output.hint(Hint::mend());
+    Exit::No
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! `compact`: replaces older messages with a summary in the model's context. The store keeps the originals.
 
 use undertext::context::event::Cause;
-use undertext::report::Line;
-use undertext::verbs::Later;
+use undertext::report::{Line, Report as _};
+use undertext::verbs::{self, Compacting, Later, Part, Planned};
 
-use super::common::{Delay, Writing};
-use super::error::{CommandError, Exit};
-use super::models::Summing;
-use super::words::About;
-use super::{Context, compaction, later};
+use super::common::{Delay, Writing, capitalise, counted};
+use super::models::{self, Summing, kit, words_of};
+use super::{About, CommandError, Context, Exit, Opened, later};
+use crate::render::table::{Cell, Label, Left, Right, Table};
+use crate::render::units::grouped;
 
 /// Replace older messages with a summary
 #[derive(Debug, clap::Args)]
@@ -56,20 +56,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         let mut opened = context.try_change(args.about.wanted()?)?;
         opened.archive.set_manner(args.writing.manner(context));
-        compaction::say_plan(context, &mut opened, &args.summing)?;
+        say_plan(context, &mut opened, &args.summing)?;
         if !context.json {
             context.output.note("Nothing was changed");
         }
         return Ok(Exit::Yes);
     }
     if args.delay.later {
-        let words = context.words_of(&args.summing)?;
+        let words = words_of(&context.env, &args.summing)?;
         let manner = args.writing.manner(context);
         return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
     }
     if args.summing.keeps_nothing() && context.can_ask() {
         let mut opened = context.try_change(args.about.wanted()?)?;
-        if !compaction::say_plan(context, &mut opened, &args.summing)? {
+        if !say_plan(context, &mut opened, &args.summing)? {
             return Ok(Exit::Yes);
         }
         if !context.output.ask("Keep only a summary, and no messages?")? {
@@ -79,10 +79,86 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(args.writing.manner(context));
-    let done = compaction::compact(context, &mut opened, &args.summing, cause);
+    let done = compact(context, &mut opened, &args.summing, cause);
     done.map_err(|error| {
-        let words = context.words_of(&args.summing).unwrap_or_default();
-        context.or_later(error, words.into_iter().fold(Line::about("compact"), Line::with))
+        let words = words_of(&context.env, &args.summing).unwrap_or_default();
+        later::or_later(context, error, words.into_iter().fold(Line::about("compact"), Line::with))
     })?;
     Ok(Exit::Yes)
+}
+
+/// Compacts a session and reports the result. Returns false if there was nothing to do.
+pub(crate) fn compact(
+    context: &mut Context,
+    opened: &mut Opened,
+    summing: &Summing,
+    cause: Cause,
+) -> Result<bool, CommandError> {
+    let settings = context.settings()?;
+    let kit = kit(context, summing, &settings, opened)?;
+    kit.warn(context, opened);
+    let wanted = Compacting { cause, ..kit.compacting() };
+    let workspace = verbs::workspace(&context.env.current_dir);
+    let mut emit = |event: &_| (kit.sink)(event);
+    let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
+    let done = run(&opened.at()?, &workspace, &wanted, &mut emit)?;
+    context.tell(&done.done.notices);
+    let is_done = done.nothing.is_none();
+    if context.answer_change(opened, &done)? {
+        return Ok(is_done);
+    }
+    if let Some(why) = done.nothing {
+        context.say(&capitalise(&format!("{why}; nothing was changed")))?;
+        return Ok(is_done);
+    }
+    models::tell_compaction(context, &done)?;
+    context.output.hints(done.hints());
+    Ok(is_done)
+}
+
+/// Shows what a compaction would do. The archive must be one that keeps nothing. Returns false if there is nothing to do.
+pub(crate) fn say_plan(
+    context: &mut Context,
+    opened: &mut Opened,
+    summing: &Summing,
+) -> Result<bool, CommandError> {
+    let settings = context.settings()?;
+    let kit = kit(context, summing, &settings, opened)?;
+    kit.warn(context, opened);
+    let wanted = kit.compacting();
+    let plan = verbs::plan_compaction(&opened.at()?, &wanted)?;
+    show_plan(context, &plan)?;
+    if plan.nothing.is_none() && opened.archive.is_preview() {
+        let workspace = verbs::workspace(&context.env.current_dir);
+        verbs::try_compaction(&opened.at()?, &workspace, &wanted)?;
+    }
+    Ok(plan.nothing.is_none())
+}
+
+fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
+    let near = &plan.near;
+    context.answer(plan)?;
+    let mut table = Table::new([Left, Right, Right]);
+    let mut row = |name: &str, part: Part| {
+        table.row([
+            Cell::new(Label::Dim, name),
+            Cell::new(Label::Plain, &grouped(part.messages as u64)),
+            Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
+        ]);
+    };
+    if let Some(why) = plan.nothing {
+        context.say(&capitalise(&why.to_string()))?;
+    } else {
+        row("summarised", plan.parts.summarised);
+        row("kept", plan.parts.kept);
+        row("earlier summaries", plan.parts.carried);
+        row("system prompt", plan.parts.system);
+        context.show(&table)?;
+    }
+    if !plan.losses.is_empty() {
+        context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;
+    }
+    let (tokens, window) = (grouped(near.tokens), grouped(near.window));
+    let near = models::describe_nearness(near);
+    context.say(&format!("The context is at about {tokens} of {window} tokens; {near}"))
 }

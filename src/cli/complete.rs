@@ -5,12 +5,10 @@
 //! Invariant: nothing but the candidates is written; unreadable data yields no candidates.
 //! Invariant: text from a transcript enters a command line only as one word that contains nothing a shell would run.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Arg;
 use clap_complete::engine::{
@@ -23,8 +21,9 @@ use undertext::wire::{self, discover};
 
 use super::env::Env;
 use super::hint::SHORT;
+use super::options::Global;
 use super::output::Output;
-use super::{Context, NAME, Opened, common, help};
+use super::{Context, NAME, Opened, archive, common, help};
 use crate::render::safe;
 
 /// Names the shell that asks for candidates.
@@ -131,13 +130,13 @@ fn short(shell: &str, script: &str) -> String {
     }
 }
 
-/// Answers the shell, if this call is a completion request. `describe` builds the description of the command line.
-pub(crate) fn answer(env: &Env, describe: fn() -> clap::Command) -> Option<ExitCode> {
+/// Answers the shell, if this call is a completion request.
+pub(crate) fn answer(env: &Env) -> Option<ExitCode> {
     let shells = Shells::builtins();
     let shell = shells.completer(env.variable(VARIABLE)?.to_str()?)?;
     let mut out = Vec::new();
     let written =
-        write(env, describe(), shell, &mut out).and_then(|()| io::stdout().write_all(&out));
+        write(env, super::command(), shell, &mut out).and_then(|()| io::stdout().write_all(&out));
     Some(if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -252,24 +251,10 @@ impl Typed {
         let word = unquoted(word);
         let at = words.iter().rposition(|typed| *typed == *word);
         at.map(|at| words.remove(at));
-        let context = Context {
-            output: Output::silent(&env),
-            json: false,
-            verb: String::new(),
-            asked: help::typed(&words, "--store").map(Into::into),
-            store: None,
-            begun: None,
-            done: None,
-            warned: BTreeSet::new(),
-            is_torn: false,
-            imports_new: false,
-            imported: None,
-            picked: None,
-            deleted: Vec::new(),
-            wait: Duration::ZERO,
-            describe: || clap::Command::new(NAME),
-            env,
-        };
+        let store = help::typed(&words, "--store").map(Into::into);
+        let global = Global { store, no_import: true, ..Global::default() };
+        let mut context = super::context(env, &global, String::new());
+        context.output = Output::silent(&context.env);
         Self { context, quotes, words, word }
     }
 
@@ -295,7 +280,7 @@ impl Typed {
         let any = SessionFilter { limit: Some(OFFERED), ..SessionFilter::default() };
         let named = |filter| archive.sessions(&filter).unwrap_or_default();
         let (by_id, by_title) = if self.word.is_empty() {
-            let nearest = self.context.nearest_sessions(&archive);
+            let nearest = archive::nearest_sessions(&self.context.env, &archive);
             let filter = nearest.map(|(filter, _)| filter).unwrap_or_default();
             (named(SessionFilter { limit: Some(OFFERED), ..filter }), Vec::new())
         } else {

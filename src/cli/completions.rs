@@ -2,10 +2,9 @@
 
 use anyhow::anyhow;
 use clap_complete::Shell;
-
-use super::error::{CommandError, Exit};
-use super::{Context, complete};
 use undertext::report::Line;
+
+use super::{CommandError, Context, Exit, complete};
 
 /// Print a completion script for your shell
 ///

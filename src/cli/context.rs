@@ -15,12 +15,9 @@ use undertext::settings::Settings;
 use undertext::verbs::{self, Archive, Asked, Session};
 
 use super::common::{capitalise, count, counted, first_line, tokens};
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{Context, Opened, complete, models};
+use super::{About, CommandError, Context, Exit, Opened, complete, models, settings};
 use crate::render::moment::Since;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Columns, Table};
+use crate::render::table::{Cell, Columns, Label, Left, Right, Table};
 use crate::render::units::{grouped, percent, tenths};
 use crate::render::window::{self, unrecorded};
 
@@ -142,7 +139,7 @@ enum TokensArg {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if args.settings {
-        return context.show_settings();
+        return settings::show(context);
     }
     let settings = context.settings()?;
     let opened = context.look(args.about.wanted()?)?;
@@ -323,21 +320,21 @@ fn write_rows<'a>(
                 let role = item.map(|item| cell(role_label(item), item.role().as_str()));
                 let origin = |item: &Item| cell(origin_label(item.origin), item.origin.as_str());
                 let none = || cell(Label::Plain, "");
+                let bar_label = if total > window { Label::Error } else { Label::Dim };
                 each(&[
                     role.unwrap_or_else(none),
                     cell(Label::Id, &id.unwrap_or_default()),
                     item.map_or_else(none, origin),
                     cell(Label::Plain, &grouped(tokens)),
                     cell(Label::Dim, &percent(tenths(tokens, window))),
-                    cell(bar_label(total, window), &bar(total, window.max(1), bar_width)),
+                    cell(bar_label, &bar(total, window.max(1), bar_width)),
                     cell(Label::Plain, &words),
                 ])?;
             }
         }
         Ok(())
     };
-    let [left, right] = [Align::Left, Align::Right];
-    let sides = [left, left, left, right, right, left, left];
+    let sides = [Left, Left, Left, Right, Right, Left, Left];
     let heads = ["role", "entry", "origin", "tokens", "window", "up to here", ""];
     let mut columns = Columns::new(sides).yielding(&[4, 2]).headed(heads);
     let (styles, width) = (context.output.styles(), context.output.width());
@@ -396,7 +393,7 @@ fn tell_people(
         named.extend(change.entries.first().filter(|_| *count <= NAMED));
     }
     let ids = ids(archive, sent.session, alike.values().flat_map(|(_, named)| named))?;
-    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    let mut table = Table::new([Left, Left, Right, Left]);
     for ((step, act, why), (count, named)) in alike {
         let mut shown: Vec<String> = named.iter().map(|&entry| short(&ids, entry)).collect();
         if count > NAMED {
@@ -484,10 +481,6 @@ fn bar(total: u64, window: u64, width: u64) -> String {
     (0..width).map(|at| if at < full { '█' } else { '░' }).collect()
 }
 
-fn bar_label(total: u64, window: u64) -> Label {
-    if total > window { Label::Error } else { Label::Dim }
-}
-
 /// Returns the first words of a message, or a placeholder.
 fn first_words(item: &Item) -> String {
     const MOST: usize = 200;
@@ -516,9 +509,7 @@ fn explain(
         return Ok(());
     };
     let explained = verbs::explain(session, found, entry)?;
-    if context.answer(&explained)? {
-        return Ok(());
-    }
+    context.answer(&explained)?;
     let short = format!("{:.8}", explained.entry);
     match explained.messages.as_slice() {
         [] => context.say(&format!("{short} is not sent: {}", explained.why))?,

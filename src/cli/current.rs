@@ -23,10 +23,9 @@ use undertext::disk;
 use undertext::model::LineId;
 use undertext::verbs::{self, AgentFolder, Archive, Look, Looked, Step};
 
-use super::Context;
 use super::common::counted;
-use super::error::CommandError;
 use super::output::Progress;
+use super::{CommandError, Context, models, pointed};
 use crate::render::units;
 
 /// Commands that list and name no sessions, import on their own, or are called by programs that wait.
@@ -57,128 +56,124 @@ pub(super) fn is_current(verb: &str) -> bool {
     !WITHOUT.contains(&verb)
 }
 
-impl Context {
-    /// Imports new session files of agents into the user's own store, at most once per command. Returns true if there were any.
-    /// `held` is the store, if it exists.
-    pub(super) fn import_new(&mut self, held: Option<&Archive>) -> bool {
-        if !std::mem::take(&mut self.imports_new) || !self.is_own_store() {
-            return false;
+/// Imports new session files of agents into the user's own store, at most once per command. Returns true if there were any.
+/// `held` is the store, if it exists.
+pub(super) fn import_new(context: &mut Context, held: Option<&Archive>) -> bool {
+    if !std::mem::take(&mut context.imports_new) || !is_own_store(context) {
+        return false;
+    }
+    let read = context.read_settings();
+    if read.is_err() || read.is_ok_and(|read| read.settings.import.auto == Some(false)) {
+        return false;
+    }
+    let folders = pointed::agent_folders(&context.env);
+    let Ok(exclude) = context.exclude() else { return false };
+    let of = |archive: &Archive| {
+        let id = archive.store().id().ok()?;
+        let version = env!("CARGO_PKG_VERSION");
+        Some(LineId::of(format!("{version} {id:?} {exclude:?}").as_bytes()).to_string())
+    };
+    let mark = context.env.state.as_ref().map(|state| state.join("looked"));
+    let last = mark.as_deref().zip(held.and_then(of));
+    let last = last.and_then(|(mark, of)| last_look(mark, &of));
+    let look = |held| verbs::new_files(held, &folders, last.as_ref());
+    let looked = look(held);
+    if looked.new.is_empty() && !looked.has_changed {
+        return false;
+    }
+    // The next command looks at changes made after the mark's time.
+    let looking = mark.as_deref().and_then(|mark| begin_look(mark).ok());
+    let mut looked = look(held);
+    if looked.new.is_empty() {
+        if let (Some(mark), Some(looking), Some(of)) = (&mark, &looking, held.and_then(of)) {
+            let _later = end_look(looking, mark, &of, &looked);
         }
-        let read = self.read_settings();
-        if read.is_err() || read.is_ok_and(|read| read.settings.import.auto == Some(false)) {
-            return false;
-        }
-        let folders = self.agent_folders();
-        let Ok(exclude) = self.exclude() else { return false };
-        let of = |archive: &Archive| {
-            let id = archive.store().id().ok()?;
-            let version = env!("CARGO_PKG_VERSION");
-            Some(LineId::of(format!("{version} {id:?} {exclude:?}").as_bytes()).to_string())
+        return false;
+    }
+    let files = std::mem::take(&mut looked.new);
+    let imported = import_files(context, &files, &folders, held.is_none());
+    if let (Some(mark), Some(looking)) = (&mark, looking) {
+        // Without a mark, the next command looks at the files again.
+        let done = imported.as_ref().ok().and_then(|(archive, _)| Some((archive, of(archive)?)));
+        let _later = match done {
+            Some((archive, of)) => {
+                verbs::leave_out_held(archive, &mut looked);
+                end_look(&looking, mark, &of, &looked)
+            }
+            None => fs::remove_file(&looking),
         };
-        let mark = self.env.state_home.as_ref().map(|state| state.join("undertext").join("looked"));
-        let last = mark.as_deref().zip(held.and_then(of));
-        let last = last.and_then(|(mark, of)| last_look(mark, &of));
-        let look = |held| verbs::new_files(held, &folders, last.as_ref());
-        let looked = look(held);
-        if looked.new.is_empty() && !looked.has_changed {
-            return false;
-        }
-        // The next command looks at changes made after the mark's time.
-        let looking = mark.as_deref().and_then(|mark| begin_look(mark).ok());
-        let mut looked = look(held);
-        if looked.new.is_empty() {
-            if let (Some(mark), Some(looking), Some(of)) = (&mark, &looking, held.and_then(of)) {
-                let _later = end_look(looking, mark, &of, &looked);
-            }
-            return false;
-        }
-        let files = std::mem::take(&mut looked.new);
-        let imported = self.import_files(&files, &folders, held.is_none());
-        if let (Some(mark), Some(looking)) = (&mark, looking) {
-            // Without a mark, the next command looks at the files again.
-            let done =
-                imported.as_ref().ok().and_then(|(archive, _)| Some((archive, of(archive)?)));
-            let _later = match done {
-                Some((archive, of)) => {
-                    verbs::leave_out_held(archive, &mut looked);
-                    end_look(&looking, mark, &of, &looked)
-                }
-                None => fs::remove_file(&looking),
-            };
-        }
-        match imported {
-            Ok((_, new)) => new > 0,
-            Err(error) => {
-                let files = files.len() as u64;
-                let files = counted(files, "new session file is", "new session files are");
-                self.output.note(&format!("{files} not imported: {}", error.in_one_line()));
-                false
-            }
+    }
+    match imported {
+        Ok((_, new)) => new > 0,
+        Err(error) => {
+            let files = files.len() as u64;
+            let files = counted(files, "new session file is", "new session files are");
+            context.output.note(&format!("{files} not imported: {}", error.in_one_line()));
+            false
         }
     }
+}
 
-    pub(super) fn is_own_store(&mut self) -> bool {
-        let is_named = self.asked.is_some() || self.env.variable("UNDERTEXT_STORE").is_some();
-        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
-        !is_named && self.root().is_ok_and(|root| Some(root) == own)
-    }
+pub(super) fn is_own_store(context: &mut Context) -> bool {
+    let is_named = context.asked.is_some() || context.env.variable("UNDERTEXT_STORE").is_some();
+    !is_named && context.root().is_ok_and(|root| Some(root) == context.env.own_store)
+}
 
-    /// Imports files and prints a one-line summary.
-    fn import_files(
-        &mut self,
-        files: &[PathBuf],
-        folders: &[AgentFolder],
-        is_first: bool,
-    ) -> Result<(Archive, u64), CommandError> {
-        let begun = Instant::now();
-        // A reading command must not wait for another program.
-        let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
-        let opened = self.open_writer();
-        self.wait = wait;
-        let mut archive = opened?;
-        let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
-        let mut formats: BTreeMap<String, u64> = BTreeMap::new();
-        let mut sessions = Vec::new();
-        let output = &mut self.output;
-        let summary =
-            verbs::import_changed(&mut archive, files, &[], &attach, &mut |step| match step {
-                Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
-                    let (total, of) = (Some(total), Some(of));
-                    output.progress(Progress { label: "importing", done, total, bytes, of });
-                }
-                Step::Imported(imported) => {
-                    if imported.new {
-                        *formats.entry(imported.session.name.format.clone()).or_default() += 1;
-                    }
-                    sessions.push(imported.session);
-                }
-                _ => {}
-            });
-        let summary = summary?;
-        let asked = self.usual();
-        verbs::glance_all(&archive, &sessions, &asked)?;
-        let new = formats.values().sum();
-        if new > 0 {
-            let took = took(begun.elapsed());
-            let line = if is_first {
-                let sessions = counted(new, "session", "sessions");
-                let agents = names(folders, &formats);
-                let size = units::size(summary.bytes);
-                format!(
-                    "Found {sessions} of {agents} ({size}). Imported in {took}; your agents' files were only read."
-                )
-            } else {
-                format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
-            };
-            // The bare program shows the line in its header.
-            if self.verb.is_empty() && !is_first && self.env.terminal.stdout && !self.json {
-                self.imported = Some(line);
-                return Ok((archive, new));
+/// Imports files and prints a one-line summary.
+fn import_files(
+    context: &mut Context,
+    files: &[PathBuf],
+    folders: &[AgentFolder],
+    is_first: bool,
+) -> Result<(Archive, u64), CommandError> {
+    let begun = Instant::now();
+    // A reading command must not wait for another program.
+    let wait = std::mem::replace(&mut context.wait, Duration::ZERO);
+    let opened = context.open_writer();
+    context.wait = wait;
+    let mut archive = opened?;
+    let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+    let mut formats: BTreeMap<String, u64> = BTreeMap::new();
+    let mut sessions = Vec::new();
+    let output = &mut context.output;
+    let summary =
+        verbs::import_changed(&mut archive, files, &[], &attach, &mut |step| match step {
+            Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
+                let (total, of) = (Some(total), Some(of));
+                output.progress(Progress { label: "importing", done, total, bytes, of });
             }
-            self.output.note(&line);
+            Step::Imported(imported) => {
+                if imported.new {
+                    *formats.entry(imported.session.name.format.clone()).or_default() += 1;
+                }
+                sessions.push(imported.session);
+            }
+            _ => {}
+        });
+    let summary = summary?;
+    let asked = models::usual_request(context);
+    verbs::glance_all(&archive, &sessions, &asked)?;
+    let new = formats.values().sum();
+    if new > 0 {
+        let took = took(begun.elapsed());
+        let line = if is_first {
+            let sessions = counted(new, "session", "sessions");
+            let agents = names(folders, &formats);
+            let size = units::size(summary.bytes);
+            format!(
+                "Found {sessions} of {agents} ({size}). Imported in {took}; your agents' files were only read."
+            )
+        } else {
+            format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
+        };
+        // The bare program shows the line in its header.
+        if context.verb.is_empty() && !is_first && context.env.terminal.stdout && !context.json {
+            context.imported = Some(line);
+            return Ok((archive, new));
         }
-        Ok((archive, new))
+        context.output.note(&line);
     }
+    Ok((archive, new))
 }
 
 /// An import that takes longer than this shows its progress.

@@ -9,13 +9,11 @@ use undertext::report::{self, Only, Renewed, Reworded, Same, Tally};
 use undertext::verbs::{self, Diff, Difference, Line, Side};
 
 use super::common::{counted, short};
-use super::error::{CommandError, Exit};
-use super::words::{About, Noun};
-use super::{Context, complete};
+use super::words::Noun;
+use super::{About, CommandError, Context, Exit, archive, complete};
 use crate::render::conversation::{self, Manner};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
-use crate::render::{diff, hunks};
+use crate::render::diff;
+use crate::render::table::{Cell, Label, Left, Right, Table};
 
 /// Compare two branches, entries or sessions
 #[derive(Debug, clap::Args)]
@@ -67,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let one = verbs::find_place(session, noun(0)).map_err(|error| {
         let both = args.one.as_deref().zip(args.other.as_deref());
-        let is_session = |word| context.lookup(session.archive, Some(word)).is_ok();
+        let is_session = |word| archive::lookup(&context.env, session.archive, Some(word)).is_ok();
         match both.filter(|(one, other)| is_session(one) && is_session(other)) {
             None => CommandError::from(error),
             Some((one, other)) => {
@@ -125,7 +123,7 @@ fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
             }
         }
         Difference::Changed(one, other) => {
-            let diff = hunks::unified(&text(one), &text(other), hunks::AROUND);
+            let diff = diff::unified(&text(one), &text(other), diff::AROUND);
             context.answer(&Reworded { one: one.id, other: other.id, diff })?;
         }
     }
@@ -197,11 +195,9 @@ fn count_differences(context: &mut Context, found: &Diff) -> Result<(), CommandE
             }
         }
     }
-    if context.answer(&tally)? {
-        return Ok(());
-    }
+    context.answer(&tally)?;
     let Tally { same, renewed, changed, one, other } = tally;
-    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    let mut table = Table::new([Left, Right, Right]);
     let mut row = |name: &str, entries: u64, characters: Option<u64>| {
         let characters = characters.map(|n| counted(n, "character", "characters"));
         table.row([

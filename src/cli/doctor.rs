@@ -5,18 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::DATABASE;
-use undertext::report::{
-    Calling, Examined, Forgetful, Line, Lost, Mended, Refilled, Report, TakenBack,
-};
+use undertext::report::{Examined, Forgetful, Line, Lost, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, FaultKind, StoreError};
 use undertext::verbs::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Verifying};
 
-use super::Context;
-use super::archive::is_there;
+use super::archive::{is_there, leftovers};
 use super::common::{counted, short_ids, shown};
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{rotations, setup};
+use super::pointed::{agent_folders, forgetful_agents, writable};
+use super::{About, CommandError, Context, Exit, chosen, rotations, settings, setup};
 use crate::render::safe;
 
 /// Check the store's folder, or repair the store
@@ -80,7 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             ailments.push(Ailment::new(&root, problem, Cure::Person));
         }
     }
-    ailments.extend(leftovers(context, fix));
+    ailments.extend(clean(context, fix));
     let mut mended = None;
     if fix {
         verbs::treat(&root, &mut ailments)?;
@@ -97,7 +93,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     ailments.extend(findings.iter().map(|found| ailment_of(&root, found)));
     if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
-        context.remember(format!("{} is repaired as far as possible", shown(&root)));
+        context.done = Some(format!("{} is repaired as far as possible", shown(&root)));
     }
     for ailment in &ailments {
         tell(context, ailment)?;
@@ -105,13 +101,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(mended) = &mended {
         tell_mended(context, mended)?;
     }
-    for agent in context.forgetful_agents() {
+    for agent in forgetful_agents(&context.env) {
         tell_forgetful(context, &agent)?;
     }
     let mut lost_calls = setup::callings(context);
     lost_calls.retain(|calling| calling.is_lost);
     for calling in &lost_calls {
-        tell_lost_call(context, calling)?;
+        context.answer(calling)?;
+        let path = context.env.homely(&calling.path);
+        let problem = calling.problem.as_deref().unwrap_or_default();
+        context.say(&format!("{path}: {} {problem}", calling.agent))?;
     }
     // Unreadable settings stop other commands.
     let settings = context.settings();
@@ -133,8 +132,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Finds the temporary files of killed commands, wherever they were written, and deletes them if `fix` is set.
-fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
-    let Some(leftovers) = context.leftovers() else { return Vec::new() };
+fn clean(context: &mut Context, fix: bool) -> Vec<Ailment> {
+    let Some(leftovers) = leftovers(&context.env) else { return Vec::new() };
     let looked =
         if fix { leftovers.clear() } else { leftovers.find().map(|found| (Vec::new(), found)) };
     let (deleted, left) = looked.unwrap_or_default();
@@ -149,7 +148,7 @@ fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
 fn open(context: &mut Context, root: &Path) -> Result<Archive, CommandError> {
     let mut archive = Archive::open(root, Access::Read, context.env.ambient())?;
     archive.set_here(context.env.here()?);
-    archive.set_writable(context.writable());
+    archive.set_writable(writable(context));
     Ok(archive)
 }
 
@@ -200,10 +199,12 @@ fn mend(
     let mut findings = Vec::new();
     let here = context.env.drawn_here()?;
     let folders: Vec<PathBuf> =
-        context.agent_folders().into_iter().map(|folder| folder.path).collect();
-    let exclude = context.exclude_or_all();
-    let trusted = fs::canonicalize(root).ok().and_then(|root| context.trusted_place(&root).ok());
-    let (ambient, writable) = (context.env.ambient(), context.writable());
+        agent_folders(&context.env).into_iter().map(|folder| folder.path).collect();
+    let exclude = settings::exclude_or_all(context);
+    let trusted = fs::canonicalize(root)
+        .ok()
+        .and_then(|root| chosen::trusted_place(&context.env, &root).ok());
+    let (ambient, writable) = (context.env.ambient(), writable(context));
     let agents = Agents { here: &here, folders: &folders, exclude, writable };
     let output = &mut context.output;
     let outcome = verbs::mend(
@@ -219,7 +220,7 @@ fn mend(
                 ailment.cured = true;
             }
             if let Some(trusted) = trusted.filter(|_| mended.kept.is_some()) {
-                context.trust_mended(&trusted)?;
+                chosen::trust_mended(&context.env, &trusted)?;
             }
             return Ok(Some(mended));
         }
@@ -239,9 +240,7 @@ fn mend(
 }
 
 fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandError> {
-    if context.answer(mended)? {
-        return Ok(());
-    }
+    context.answer(mended)?;
     let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost, .. } =
         mended;
     let (sessions, entries) =
@@ -291,13 +290,8 @@ fn tell_forgetful(context: &mut Context, report: &Forgetful) -> Result<(), Comma
     let text = format!(
         "{agent} deletes sessions that were not continued for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
     );
-    context.report(report, &text)
-}
-
-fn tell_lost_call(context: &mut Context, calling: &Calling) -> Result<(), CommandError> {
-    let path = context.env.homely(&calling.path);
-    let problem = calling.problem.as_deref().unwrap_or_default();
-    context.report(calling, &format!("{path}: {} {problem}", calling.agent))
+    context.answer(report)?;
+    context.say(&text)
 }
 
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
@@ -307,5 +301,6 @@ fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),
         (true, _) => "; it is deleted".to_owned(),
     };
-    context.report(ailment, &format!("{}: {problem}{done}", shown(path)))
+    context.answer(ailment)?;
+    context.say(&format!("{}: {problem}{done}", shown(path)))
 }

@@ -8,15 +8,13 @@
 //! which means no pager.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use anyhow::Context as _;
 use chrono::{FixedOffset, Offset as _, Utc};
@@ -27,7 +25,7 @@ use undertext::trust;
 use undertext::verbs::{Ambient, Here, Machine};
 use uuid::Uuid;
 
-use super::error::CommandError;
+use super::CommandError;
 use super::hint::SHORT;
 use crate::render::safe;
 use crate::render::time::Zone;
@@ -53,12 +51,12 @@ pub(crate) struct Env {
     pub(crate) short: Option<&'static str>,
     pub(crate) current_dir: PathBuf,
     pub(crate) home: Option<PathBuf>,
-    /// The user's data folder, `$XDG_DATA_HOME` or `~/.local/share`.
-    pub(crate) data_home: Option<PathBuf>,
-    /// The user's folder of settings, `$XDG_CONFIG_HOME` or `~/.config`.
-    pub(crate) config_home: Option<PathBuf>,
-    /// The user's folder of programs' state, `$XDG_STATE_HOME` or `~/.local/state`.
-    pub(crate) state_home: Option<PathBuf>,
+    /// The user's own store: `undertext` in `$XDG_DATA_HOME` or `~/.local/share`.
+    pub(crate) own_store: Option<PathBuf>,
+    /// The user's own settings: `undertext` in `$XDG_CONFIG_HOME` or `~/.config`.
+    pub(crate) config: Option<PathBuf>,
+    /// What this machine remembers: `undertext` in `$XDG_STATE_HOME` or `~/.local/state`.
+    pub(crate) state: Option<PathBuf>,
     pub(crate) user: Option<String>,
     /// The path of the user's shell.
     pub(crate) shell: Option<PathBuf>,
@@ -195,14 +193,15 @@ impl Env {
         let is_unset = |(name, _): &(&str, &str)| set(name).is_none();
         let xdg = |name: &str, instead: &str| {
             let named = set(name).map(PathBuf::from).filter(|path| path.is_absolute());
-            named.or_else(|| home.as_ref().map(|home| home.join(instead)))
+            let folder = named.or_else(|| home.as_ref().map(|home| home.join(instead)));
+            folder.map(|folder| folder.join("undertext"))
         };
         let called = args.first().and_then(|program| Path::new(program).file_name());
         Self {
             short: called.filter(|name| *name == SHORT).map(|_| SHORT),
-            data_home: xdg("XDG_DATA_HOME", ".local/share"),
-            config_home: xdg("XDG_CONFIG_HOME", ".config"),
-            state_home: xdg("XDG_STATE_HOME", ".local/state"),
+            own_store: xdg("XDG_DATA_HOME", ".local/share"),
+            config: xdg("XDG_CONFIG_HOME", ".config"),
+            state: xdg("XDG_STATE_HOME", ".local/state"),
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),
@@ -304,8 +303,7 @@ impl Env {
 
     /// Returns the computer and account that paths belong to. Without a number for this computer, no path belongs to it.
     pub(crate) fn here(&self) -> Result<Here, CommandError> {
-        let state = self.state_home.as_deref();
-        let machine = state.map(|state| trust::machine(&state.join("undertext"))).transpose();
+        let machine = self.state.as_deref().map(trust::machine).transpose();
         let machine = machine.context("cannot read this computer's number")?.flatten();
         Ok(Here { machine: machine.unwrap_or_default(), ..self.nowhere() })
     }
@@ -321,10 +319,10 @@ impl Env {
         if here.machine != MachineId::default() {
             return Ok(here);
         }
-        let Some(state) = self.state_home.as_deref() else { return Ok(here) };
+        let Some(state) = self.state.as_deref() else { return Ok(here) };
         // Zero means no number.
         let drawn = self.ambient().uuid().as_u64_pair().0 | 1;
-        let machine = trust::draw_machine(&state.join("undertext"), MachineId::new(drawn));
+        let machine = trust::draw_machine(state, MachineId::new(drawn));
         let machine = machine.context("cannot save this computer's number")?;
         Ok(Here { machine, ..here })
     }
@@ -491,9 +489,9 @@ mod tests {
 
     #[test]
     fn xdg_wins_over_home_unless_it_is_relative() {
-        let data = |xdg| env("/", &[("HOME", "/h"), ("XDG_DATA_HOME", xdg)]).data_home;
-        assert_eq!(data("/x"), Some("/x".into()));
-        assert_eq!(data("x"), Some("/h/.local/share".into()));
+        let data = |xdg| env("/", &[("HOME", "/h"), ("XDG_DATA_HOME", xdg)]).own_store;
+        assert_eq!(data("/x"), Some("/x/undertext".into()));
+        assert_eq!(data("x"), Some("/h/.local/share/undertext".into()));
     }
 
     #[test]

@@ -13,14 +13,13 @@ use undertext::model::GenerationNumber;
 use undertext::report::{BackedUp, Exported, Line};
 use undertext::verbs::{self, Archive, Bundling, Conversation, Session};
 
-use super::common::{counted, first_line, shown};
-use super::error::{CommandError, Exit, Kind, of_path};
-use super::words::one;
-use super::{Context, Opened, complete};
+use super::archive::{clear_leftovers, leftovers, lookup};
+use super::common::{counted, first_line, free_name, shown};
+use super::error::{Kind, of_path};
+use super::{CommandError, Context, Exit, Opened, complete, pointed, settings, words};
 use crate::render::answers::Pairs;
 use crate::render::markdown::{Document, Front};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::{safe, units};
 
 /// Write a session to a file, or as a document
@@ -92,7 +91,7 @@ impl Args {
             let bundle = self.session.iter().fold(bundle, Line::with);
             return Err(CommandError::user(error).hinted(bundle.to("write them to a bundle")));
         }
-        one(self.session.first().map(OsString::as_os_str), self.named.as_deref())
+        words::one(self.session.first().map(OsString::as_os_str), self.named.as_deref())
     }
 
     /// Returns the output file; `None` for stdout.
@@ -129,10 +128,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     if let Some(out) = args.file() {
-        context.check_apart(session.archive, out)?;
-        context.clear_leftovers();
+        check_apart(context, session.archive, out)?;
+        clear_leftovers(context);
     }
-    let leftovers = context.leftovers();
+    let leftovers = leftovers(&context.env);
     if let Some(Form::Markdown) = args.form {
         return document(context, args, &opened);
     }
@@ -174,7 +173,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         let exit = context.tell_damaged(&damaged)?;
         if context.env.terminal.stdout {
-            let file = context.free_name(&opened)?;
+            let file = free_name(context, &opened)?;
             context.output.hint(Line::about("export").option("out", file).to("to write a file"));
         }
         return Ok(exit);
@@ -198,7 +197,7 @@ fn export_bundle(context: &mut Context, args: &Args, out: &Path) -> Result<Exit,
     let wanted = args.session.iter().chain(&args.named);
     let mut sessions = Vec::new();
     for word in wanted {
-        let session = context.lookup(&archive, Some(word))?;
+        let session = lookup(&context.env, &archive, Some(word))?;
         if !sessions.iter().any(|other: &Session| other.key == session.key) {
             sessions.push(session);
         }
@@ -209,6 +208,22 @@ fn export_bundle(context: &mut Context, args: &Args, out: &Path) -> Result<Exit,
     bundle(context, &archive, &sessions, out, args.force)
 }
 
+/// Refuses to write output into a file that belongs to a store or an agent. A session that was read from its file alone does
+/// not know the others, so the store is checked as well.
+fn check_apart(context: &mut Context, archive: &Archive, file: &Path) -> Result<(), CommandError> {
+    let path = context.env.current_dir.join(file);
+    if archive.root().is_some() {
+        return Ok(verbs::check_apart(archive, &path)?);
+    }
+    let held = context.root().and_then(|root| context.reader(&root));
+    let held = held.unwrap_or_else(|_| {
+        let mut none = Archive::in_memory(context.env.ambient());
+        none.set_writable(pointed::writable(context));
+        none
+    });
+    Ok(verbs::check_apart(&held, &path)?)
+}
+
 /// Writes sessions to a bundle and reads it back to check it.
 pub(super) fn bundle(
     context: &mut Context,
@@ -217,9 +232,9 @@ pub(super) fn bundle(
     out: &Path,
     force: bool,
 ) -> Result<Exit, CommandError> {
-    context.check_apart(archive, out)?;
-    context.clear_leftovers();
-    let leftovers = context.leftovers();
+    check_apart(context, archive, out)?;
+    clear_leftovers(context);
+    let leftovers = leftovers(&context.env);
     let path = context.env.current_dir.join(out);
     let mut written = BackedUp::default();
     let output = &mut context.output;
@@ -237,7 +252,7 @@ pub(super) fn bundle(
         Ok(())
     })?;
     written.path = path;
-    context.remember(format!("{} was written", shown(out)));
+    context.done = Some(format!("{} was written", shown(out)));
     if !context.answer(&written)? {
         context.say(&format!(
             "Wrote {} and {} ({}) to {} and checked them",
@@ -256,7 +271,8 @@ fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit,
     let found = verbs::conversation(session, None, usize::MAX)?;
     let card = session.archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
-    let masks = if args.no_mask { None } else { Some(verbs::masking(session, context.masks()?)?) };
+    let masks =
+        if args.no_mask { None } else { Some(verbs::masking(session, settings::masks(context)?)?) };
     let front = Front {
         title: title.unwrap_or("Session"),
         session: &session.name.id,
@@ -274,7 +290,7 @@ fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit,
     };
     let path = context.env.current_dir.join(out);
     let (mut bytes, mut masked) = (0, 0);
-    let leftovers = context.leftovers();
+    let leftovers = leftovers(&context.env);
     write_file(&path, args.force, leftovers.as_ref(), &mut |file| {
         let mut file = Counted { file, bytes: 0 };
         masked = write_document(&mut file, front, found.as_ref())?;
@@ -384,11 +400,8 @@ fn refused<T>(
 
 fn list(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
     let held = verbs::generations(&opened.at()?)?;
-    if context.answer_all(&held)? {
-        return Ok(());
-    }
-    let mut table =
-        Table::new([Align::Right, Align::Right, Align::Right, Align::Left, Align::Left]);
+    context.answer_all(&held)?;
+    let mut table = Table::new([Right, Right, Right, Left, Left]);
     for held in &held {
         let file = held.file.as_deref().map(|file| context.env.homely(file)).unwrap_or_default();
         let container = held

@@ -16,10 +16,9 @@ use undertext::model::{EntryId, SessionName};
 use undertext::verbs::{self, Line, Log, Session};
 
 use super::common::shown;
-use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::shown::Shown;
-use super::{Context, Opened};
+use super::{CommandError, Context, Exit, Opened, archive};
 use crate::render::answers;
 
 /// How often the file is checked.
@@ -160,7 +159,7 @@ impl Following {
     /// Reads the session again and shows its new entries.
     fn read(&mut self, context: &mut Context, how: &Shown) -> Result<(), CommandError> {
         let opened = match &self.held {
-            None => context.peek(&self.file)?,
+            None => archive::peek(&context.env, &self.file)?,
             Some(name) => {
                 let archive = context.open_reader()?;
                 let session = archive.session(name)?.ok_or_else(|| {
@@ -168,7 +167,7 @@ impl Following {
                 })?;
                 if verbs::left_for(&archive.at(&session)?)?.as_ref() == Some(&self.file) {
                     // The agent began it, and the store has not taken it in yet.
-                    context.peek(&self.file)?
+                    archive::peek(&context.env, &self.file)?
                 } else {
                     let opened = Opened { archive, session };
                     context.follow(&opened);

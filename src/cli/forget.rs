@@ -4,10 +4,8 @@ use anyhow::anyhow;
 use undertext::report::Line;
 use undertext::verbs::Wanted;
 
-use super::error::{CommandError, Exit};
 use super::redact::{Consent, carry_out};
-use super::words::About;
-use super::{Context, Opened};
+use super::{About, CommandError, Context, Exit, Opened};
 
 /// Overwrite everything a session says, permanently
 #[derive(Debug, clap::Args)]

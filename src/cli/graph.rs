@@ -5,10 +5,8 @@ use std::io::Write as _;
 use undertext::report::{Acts, EmptyBranch, Line};
 use undertext::verbs::{self, Detail, Drawing, Outlined, Pattern, Spot};
 
-use super::common::counted;
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{Context, Opened, common, models};
+use super::common::{self, counted};
+use super::{About, CommandError, Context, Exit, Opened, landing, models, overview};
 use crate::render::graph::{Look, Rows};
 use crate::render::safe;
 use crate::render::style::Label;
@@ -73,7 +71,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
     context.output.page()?;
-    context.say_head(&opened, graph.edited)?;
+    say_head(context, &opened, graph.edited)?;
     let look = Look {
         styles: context.output.styles(),
         columns: context.output.width(),
@@ -91,7 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&common::kin_words(kin))?;
     }
     if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
-        context.say(&format!("{} is {at}", context.name_of(&opened)?))?;
+        context.say(&format!("{} is {at}", landing::name_of(context, &opened)?))?;
     }
     for open in verbs::open_in(session) {
         context.output.note(&format!("Open in {open}"));
@@ -102,12 +100,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if context.env.terminal.stdout {
         let has = |of: fn(&Acts) -> u64| graph.acts().iter().any(|acts| of(acts) > 0);
-        context.explain_signs(&[
-            (has(|acts| acts.edits), "✎ files edited"),
-            (has(|acts| acts.commands), "$ commands"),
-            (has(|acts| acts.failed), "✗ failed"),
-            (graph.has_boundary()?, "◆ compaction"),
-        ])?;
+        overview::explain_signs(
+            context,
+            &[
+                (has(|acts| acts.edits), "✎ files edited"),
+                (has(|acts| acts.commands), "$ commands"),
+                (has(|acts| acts.failed), "✗ failed"),
+                (graph.has_boundary()?, "◆ compaction"),
+            ],
+        )?;
         say_next(context, &opened, &graph)?;
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;
@@ -154,32 +155,34 @@ fn say_next(
     Ok(())
 }
 
-impl Context {
-    /// Says which session a view is of: its name and title, its model, when it was used, and how many files were edited.
-    fn say_head(&mut self, opened: &Opened, edited: Option<u64>) -> Result<(), CommandError> {
-        let session = &opened.at()?;
-        let card = session.archive.store().card(session.key)?;
-        // Unreadable settings hide only the model.
-        let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        let model = settings.and_then(|asked| verbs::model(session, &asked));
-        let now = self.env.ambient().now();
-        let times = card.started.zip(card.active);
-        let times = times.map(|(from, to)| self.env.zone.span(now, from, to));
-        let edited = edited.filter(|n| *n > 0).map(|n| counted(n, "file", "files"));
-        let facts: Vec<String> = [model, times, edited].into_iter().flatten().collect();
-        let styles = self.output.styles();
-        let columns = self.output.width().unwrap_or(WIDEST).min(WIDEST);
-        let name = self.name_of(opened)?;
-        let room = columns.saturating_sub(safe::width(&name) + 2);
-        let title = common::titled(card.title.as_deref());
-        let mut facts = safe::line(&facts.join(" · ")).into_owned();
-        facts = safe::clip(&facts, room).into_owned();
-        let title = safe::clip(&safe::line(&title), room).into_owned();
-        let gap = room.saturating_sub(safe::width(&title) + safe::width(&facts));
-        let (name, wide) = (styles.paint(Label::Id, &name), safe::width(&name) + 2);
-        let told = styles.paint(Label::Heading, &title);
-        let facts = styles.paint(Label::Dim, &facts);
-        let lead = if gap >= 2 { " ".repeat(gap) } else { format!("\n{}", " ".repeat(wide)) };
-        Ok(writeln!(self.output, "{name}  {told}{lead}{facts}")?)
-    }
+/// Says which session a view is of: its name and title, its model, when it was used, and how many files were edited.
+fn say_head(
+    context: &mut Context,
+    opened: &Opened,
+    edited: Option<u64>,
+) -> Result<(), CommandError> {
+    let session = &opened.at()?;
+    let card = session.archive.store().card(session.key)?;
+    // Unreadable settings hide only the model.
+    let settings = context.read_settings().ok().map(|read| models::usual(&read.settings));
+    let model = settings.and_then(|asked| verbs::model(session, &asked));
+    let now = context.env.ambient().now();
+    let times = card.started.zip(card.active);
+    let times = times.map(|(from, to)| context.env.zone.span(now, from, to));
+    let edited = edited.filter(|n| *n > 0).map(|n| counted(n, "file", "files"));
+    let facts: Vec<String> = [model, times, edited].into_iter().flatten().collect();
+    let styles = context.output.styles();
+    let columns = context.output.width().unwrap_or(WIDEST).min(WIDEST);
+    let name = landing::name_of(context, opened)?;
+    let room = columns.saturating_sub(safe::width(&name) + 2);
+    let title = common::titled(card.title.as_deref());
+    let mut facts = safe::line(&facts.join(" · ")).into_owned();
+    facts = safe::clip(&facts, room).into_owned();
+    let title = safe::clip(&safe::line(&title), room).into_owned();
+    let gap = room.saturating_sub(safe::width(&title) + safe::width(&facts));
+    let (name, wide) = (styles.paint(Label::Id, &name), safe::width(&name) + 2);
+    let told = styles.paint(Label::Heading, &title);
+    let facts = styles.paint(Label::Dim, &facts);
+    let lead = if gap >= 2 { " ".repeat(gap) } else { format!("\n{}", " ".repeat(wide)) };
+    Ok(writeln!(context.output, "{name}  {told}{lead}{facts}")?)
 }

@@ -9,10 +9,8 @@ use anyhow::anyhow;
 use clap::error::ErrorKind;
 use undertext::report::Line;
 
-use super::error::{CommandError, Exit};
-use super::misuse::explain_misuse;
 use super::output::Output;
-use super::{Context, NAME, options};
+use super::{CommandError, Context, Exit, NAME, misuse, options};
 use crate::render::wrap::wrap;
 
 /// The commands that `help` describes in one line each.
@@ -106,7 +104,7 @@ pub(crate) fn show(
         }
         return Ok(Exit::Yes);
     }
-    let program = (context.describe)();
+    let program = super::command();
     let mut names = command.iter().skip(1);
     let first = command.first().and_then(|name| program.find_subcommand(name));
     let known = |command: &clap::Command| {
@@ -118,12 +116,12 @@ pub(crate) fn show(
     let words = command.iter().map(String::as_str);
     let words = [NAME].into_iter().chain(words).chain(["--help"]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
-    let mut command = lay_out((context.describe)(), context.env.columns, described);
+    let mut command = lay_out(super::command(), context.env.columns, described);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
-        Err(answer) => Err(explain_misuse(&context.env, &program, &words, &answer)),
+        Err(answer) => Err(misuse::explain_misuse(&context.env, &program, &words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
 }

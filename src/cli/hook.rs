@@ -14,13 +14,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use undertext::verbs::{self, Queue, Step, Why, Work};
+use undertext::verbs::{self, Queue, Skipped, Step, Why, Work};
 
-use super::Context;
 use super::common::counted;
-use super::env;
-use super::error::{CommandError, Exit};
 use super::output::Output;
+use super::{CommandError, Context, Exit, env, pointed, store};
 
 /// How long to add the imported text to the index.
 const INDEXING: Duration = Duration::from_secs(2);
@@ -66,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Returns the queue of files to import.
 pub(crate) fn queue(context: &Context) -> Option<Queue> {
-    Some(Queue::of(&context.env.state_home.as_ref()?.join("undertext")))
+    context.env.state.as_deref().map(Queue::of)
 }
 
 /// Queues the files that an event names, and starts a worker process.
@@ -98,10 +96,10 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
 /// Imports the queued files until the queue is empty or another process takes over. Failures that may pass are retried with
 /// growing pauses.
 fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
-    let Some(data) = &context.env.data_home else {
+    context.store.clone_from(&context.env.own_store);
+    if context.store.is_none() {
         return Err(CommandError::user(anyhow!("there is no home folder to keep a store in")));
-    };
-    context.store = Some(data.join("undertext"));
+    }
     let (mut pause, mut reported) = (PAUSE.0, String::new());
     while let Some(mut work) = queue.work().context("cannot process the list of files to import")? {
         loop {
@@ -122,7 +120,7 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
             break;
         }
     }
-    context.index_for(INDEXING);
+    store::index_for(context, INDEXING);
     Ok(())
 }
 
@@ -142,7 +140,7 @@ fn take_in(
     reported: &mut String,
 ) -> Result<Tried, CommandError> {
     let mut told = Vec::new();
-    let folders = || context.agent_folders();
+    let folders = || pointed::agent_folders(&context.env);
     let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
     let files = files.context("cannot read the list of files to import")?;
     let mut tried = if files.is_empty() { Tried::Nothing } else { Tried::Imported };
@@ -174,7 +172,7 @@ fn import(
     files: &[PathBuf],
     told: &mut Vec<String>,
 ) -> Result<(), CommandError> {
-    let folders = context.agent_folders().into_iter();
+    let folders = pointed::agent_folders(&context.env).into_iter();
     let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
     let mut archive = context.open_writer()?;
     verbs::import(&mut archive, files, &attach, &mut |step| match step {
@@ -183,17 +181,19 @@ fn import(
             let name = &imported.session.name;
             told.push(format!("{} session {}: {entries}", name.format, name.id));
         }
-        Step::Skipped(skipped) if skipped.asked || !is_passed(&skipped.why) => {
+        // Not logged: a file next to sub-agents that is not a session, and one excluded with its session.
+        Step::Skipped(Skipped {
+            asked: false,
+            why: Why::NoFormat | Why::Beside(_) | Why::Excluded { .. },
+            ..
+        })
+        | Step::Reading { .. }
+        | Step::Gone { .. } => {}
+        Step::Skipped(skipped) => {
             told.push(format!("{}: {}", skipped.path.display(), skipped.why));
         }
-        Step::Skipped(_) | Step::Reading { .. } | Step::Gone { .. } => {}
     })?;
     Ok(())
-}
-
-/// Returns true if a skipped file is not logged: one next to sub-agents that is not a session, or one excluded with its session.
-fn is_passed(why: &Why) -> bool {
-    matches!(why, Why::NoFormat | Why::Beside(_) | Why::Excluded { .. })
 }
 
 /// Writes to the log. A log that cannot be written is ignored.

@@ -13,12 +13,12 @@ use undertext::settings::Exclusion;
 use undertext::store;
 use undertext::verbs::{self, Imported, Notice, Session, Skipped, Step, Summary, Why};
 
-use super::Context;
 use super::common::{counted, shown};
-use super::error::{CommandError, Exit, Kind, in_words};
+use super::error::{Kind, in_words};
 use super::output::{Output, Progress};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::pointed::{agent_folders, homes, variables};
+use super::{CommandError, Context, Exit, archive, models, watch};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units;
 
 /// Import sessions of coding agents
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return import_bundles(context, args, &bundles);
     }
-    let folders = context.agent_folders();
+    let folders = agent_folders(&context.env);
     let is_missing = |path: &PathBuf| {
         fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
@@ -79,11 +79,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if paths.is_empty() {
         // Files in a folder that no longer exists are deleted with it.
         if !args.detached && !args.dry_run {
-            let homes = context.homes().into_iter().map(|home| home.path);
+            let homes = homes(&context.env).into_iter().map(|home| home.path);
             paths.extend(homes.filter(is_missing));
             attach.extend(paths.iter().cloned());
         }
-        let mut unread = context.unread_folders();
+        let mut unread =
+            verbs::unread_folders(context.env.home.as_deref(), &variables(&context.env));
         unread.retain(|found| found.1 > 0 || folders.is_empty());
         for (home, files) in &unread {
             let files = counted(*files, "session file", "session files");
@@ -92,7 +93,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.output.note(&what);
         }
         if folders.is_empty() {
-            let homes = context.homes();
+            let homes = homes(&context.env);
             context.output.note(match (homes.as_slice(), unread.as_slice()) {
                 ([], _) => "HOME is not set, so the agents' folders are unknown",
                 (_, []) => "No agent keeps sessions on this machine. None of these folders exists:",
@@ -110,8 +111,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             }
         }
         for folder in &folders {
-            let name = context.env.homely(&folder.path);
-            context.output.note(&format!("{}: {name}", folder.agent));
+            watch::tell_folder(context, folder);
         }
         paths.extend(folders.into_iter().map(|folder| folder.path));
     }
@@ -142,7 +142,8 @@ fn import_bundles(
     args: &Args,
     bundles: &[PathBuf],
 ) -> Result<Exit, CommandError> {
-    let archive = if args.dry_run { context.open_preview()? } else { context.open_writer()? };
+    let archive =
+        if args.dry_run { archive::open_preview(context)? } else { context.open_writer()? };
     let (mut all, mut refused) = (Vec::new(), 0);
     for path in bundles {
         let output = &mut context.output;
@@ -163,7 +164,7 @@ fn import_bundles(
     }
     let count = |fate| all.iter().filter(|one| one.state == fate).count() as u64;
     let (new, grown, same) = (count(Fate::New), count(Fate::Grown), count(Fate::Same));
-    if !args.dry_run && !context.json {
+    if !args.dry_run {
         context.say(&format!(
             "Imported {} ({new} new): {}{}",
             counted(new + grown, "session", "sessions"),
@@ -220,13 +221,13 @@ pub(super) fn take_in(
         Step::Imported(imported) => sessions.push(imported),
         Step::Gone { .. } => {}
     })?;
-    let asked = context.usual();
+    let asked = models::usual_request(context);
     let new: Vec<Session> = sessions.iter().map(|imported| imported.session.clone()).collect();
     verbs::glance_all(&archive, &new, &asked)?;
     let changed = sessions.len() as u64 + summary.gone;
     if changed > 0 {
         let changed = counted(changed, "session is", "sessions are");
-        context.remember(format!("{changed} up to date in the store"));
+        context.done = Some(format!("{changed} up to date in the store"));
     }
     for imported in &sessions {
         // Omit notices about new records, which are the purpose of an import, and about rewritten files, which are reported as oddities.
@@ -259,18 +260,15 @@ fn list(
     attach: &[PathBuf],
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
-    let archive = context.open_preview()?;
+    let archive = archive::open_preview(context)?;
     context.settings()?;
     let output = &mut context.output;
     let (sources, unchanged) =
         verbs::news(archive, paths, attach, &mut |skipped| left_out.tell(output, &skipped))?;
-    let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
-    let mut table = Table::new(sides).yielding(&[1]);
+    let mut table = Table::new([Left, Left, Right, Left]).yielding(&[1]);
     for source in &sources {
         let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
-        if context.answer(&FoundFile { session, path, bytes })? {
-            continue;
-        }
+        context.answer(&FoundFile { session, path, bytes })?;
         table.row([
             Cell::new(Label::Plain, &source.session.format),
             Cell::new(Label::Id, &source.session.id),

@@ -5,19 +5,19 @@ use std::path::Path;
 
 use undertext::model::{CheckpointNumber, OperationNumber};
 use undertext::report::{
-    Kept, Landing, Line, Report, Resume, Reverted, Switched, Tokens, TouchedFile, Turn, Undone,
-    Waiting,
+    Cleared, Done, Kept, Landing, Line, Redone, Resume, Reverted, Switched, Tokens, TouchedFile,
+    Turn, Undone, Waiting,
 };
 use undertext::verbs::{self, Notice, Session, Spot};
 use undertext::wire;
 
-use super::common::{capitalise, counted};
-use super::error::{CommandError, Exit};
+use super::common::{capitalise, counted, free_name};
+use super::env::Env;
 use super::hint::quote;
-use super::{Context, Opened, models};
-use crate::render::units::{DIGITS, rounded};
+use super::{CommandError, Context, Exit, Opened, models};
+use crate::render::units::{self, DIGITS, rounded};
 use crate::render::wrap::wrap;
-use crate::render::{harness, safe, units};
+use crate::render::{harness, safe};
 
 /// Maximum width of a turn's text.
 const WIDEST: usize = 80;
@@ -26,50 +26,112 @@ const INDENT: &str = "  ";
 /// This many consecutive turns or more are shown as a range.
 const RANGE: usize = 4;
 
-/// What all commands report about a change of place.
-pub(crate) struct Gone<'a> {
-    pub(crate) landing: &'a Landing,
-    /// The agent's file, if it was written, and the old one, if it was renamed.
-    pub(crate) files: (Option<&'a Path>, Option<&'a Path>),
-    /// The command that undoes the change.
-    pub(crate) back: (&'static str, Line),
+/// A change of place.
+pub(crate) enum Moved<'a> {
+    /// A revert to a place, as it was typed.
+    Reverted(&'a str, Reverted),
+    Cleared(Reverted),
+    Switched(Switched),
+    Undone(Undone),
+    Redone(Undone),
 }
 
-/// Reports what going back did. `to` describes the place; `report` is the JSON for programs.
-pub(crate) fn tell_back(
+/// What all commands report about a change of place.
+struct Outcome<'a> {
+    landing: &'a Landing,
+    /// The agent's file, if it was written, and the old one, if it was renamed.
+    written: Option<&'a Path>,
+    rotated: Option<&'a Path>,
+    /// The command that undoes the change.
+    back: (&'static str, Line),
+}
+
+impl Moved<'_> {
+    /// Returns where the change led, and its notices.
+    pub(crate) fn parts(&mut self) -> (&mut Landing, &mut Vec<Notice>) {
+        match self {
+            Self::Reverted(_, Reverted { landing, done: Done { notices, .. }, .. })
+            | Self::Cleared(Reverted { landing, done: Done { notices, .. }, .. })
+            | Self::Switched(Switched { landing, done: Done { notices, .. }, .. })
+            | Self::Undone(Undone { landing, done: Done { notices, .. }, .. })
+            | Self::Redone(Undone { landing, done: Done { notices, .. }, .. }) => {
+                (landing, notices)
+            }
+        }
+    }
+
+    /// Returns the operation; `None` if the session was already there.
+    pub(crate) fn operation(&self) -> Option<OperationNumber> {
+        match self {
+            Self::Reverted(_, moved) | Self::Cleared(moved) => moved.done.operation,
+            Self::Switched(moved) => moved.done.operation,
+            Self::Undone(moved) | Self::Redone(moved) => moved.done.operation,
+        }
+    }
+}
+
+/// Reports a change of place that was made, or that a dry run shows.
+pub(crate) fn tell(
     context: &mut Context,
-    to: &str,
     changed: &Opened,
-    report: &impl Report,
-    reverted: &Reverted,
+    mut moved: Moved<'_>,
 ) -> Result<Exit, CommandError> {
-    context.tell(&reverted.done.notices);
+    measure(context, changed, moved.parts().0);
+    report(context, changed, moved)
+}
+
+/// Reports a change of place without how full the window is.
+pub(crate) fn report(
+    context: &mut Context,
+    changed: &Opened,
+    mut moved: Moved<'_>,
+) -> Result<Exit, CommandError> {
+    context.tell(moved.parts().1);
     if context.json {
-        context.answer_change(changed, report)?;
+        match &moved {
+            Moved::Reverted(_, done) => context.answer_change(changed, done)?,
+            Moved::Cleared(done) => context.answer_change(changed, &Cleared(done))?,
+            Moved::Switched(done) => context.answer_change(changed, done)?,
+            Moved::Undone(done) => context.answer_change(changed, done)?,
+            Moved::Redone(done) => context.answer_change(changed, &Redone(done))?,
+        };
         return Ok(Exit::Yes);
     }
-    say_back(context, to, changed, reverted)?;
-    context.say_dry(&reverted.landing, reverted.done.operation)?;
+    say(context, changed, &moved)?;
+    if moved.operation().is_some() && moved.parts().0.dry_run {
+        context.say("Nothing was changed: this was a dry run")?;
+    }
     Ok(Exit::Yes)
 }
 
+/// Prints for a person what a change of place did.
+pub(crate) fn say(
+    context: &mut Context,
+    changed: &Opened,
+    moved: &Moved<'_>,
+) -> Result<(), CommandError> {
+    match moved {
+        Moved::Reverted(wanted, done) => say_back(context, &place(done, wanted), changed, done),
+        Moved::Cleared(done) => say_back(context, "at the start", changed, done),
+        Moved::Switched(done) => say_switched(context, changed, done),
+        Moved::Undone(done) | Moved::Redone(done) => say_undone(context, changed, done),
+    }
+}
+
 /// Prints for a person what going back did.
-pub(crate) fn say_back(
+fn say_back(
     context: &mut Context,
     to: &str,
     changed: &Opened,
     reverted: &Reverted,
 ) -> Result<(), CommandError> {
-    if context.json {
-        return Ok(());
-    }
     let landing = &reverted.landing;
-    let name = context.name_of(changed)?;
+    let name = name_of(context, changed)?;
     if reverted.done.operation.is_none() {
         return context.say(&format!("{name} is already {to}; nothing was changed"));
     }
     let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
-    context.say_turn(&format!("{name} {} {to}", is_now(landing)), turn)?;
+    say_turn(context, &format!("{name} {} {to}", is_now(landing)), turn)?;
     if let Some(note) = reverted.note.filter(|_| !landing.dry_run) {
         context.say(&format!("Left the model a note (entry {note:.DIGITS$})"))?;
     }
@@ -80,49 +142,29 @@ pub(crate) fn say_back(
     }
     let (written, rotated) = (reverted.done.written.as_deref(), reverted.done.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
-    context.say_gone(changed, &Gone { landing, files: (written, rotated), back })?;
+    say_gone(context, changed, &Outcome { landing, written, rotated, back })?;
     if rotated.is_none() && written.is_none() {
         context.output.note("The agent's own file is not changed");
-        let file = context.free_name(changed)?;
+        let file = free_name(context, changed)?;
         let export = Line::about("export").option("out", file);
         context.output.hint(export.to("to write this state to a file"));
     }
     Ok(())
 }
 
-/// Reports what an undo or a redo did to a session. `report` is the JSON for programs.
-pub(crate) fn tell_undone(
-    context: &mut Context,
-    changed: &Opened,
-    report: &impl Report,
-    undone: &Undone,
-) -> Result<Exit, CommandError> {
-    context.tell(&undone.done.notices);
-    if context.json {
-        context.answer_change(changed, report)?;
-        return Ok(Exit::Yes);
-    }
-    say_undone(context, changed, undone)?;
-    context.say_dry(&undone.landing, undone.done.operation)?;
-    Ok(Exit::Yes)
-}
-
 /// Prints for a person what an undo or a redo did.
-pub(crate) fn say_undone(
+fn say_undone(
     context: &mut Context,
     changed: &Opened,
     undone: &Undone,
 ) -> Result<(), CommandError> {
-    if context.json {
-        return Ok(());
-    }
     if undone.done.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
         let attach =
             Line::about("attach").to("to make the session follow the file and write changes to it");
         context.output.hint(attach);
     }
     let landing = &undone.landing;
-    let name = context.name_of(changed)?;
+    let name = name_of(context, changed)?;
     let original =
         changed.archive.store().operations(changed.session.key, undone.original.alone())?.pop();
     let original = original.unwrap_or_default();
@@ -146,7 +188,7 @@ pub(crate) fn say_undone(
         }
         return context.say(&format!("{}  {}", back.0, context.output.spell(&back.1)));
     }
-    context.say_place(&format!("{name} {}", is_now(landing)), landing)?;
+    say_place(context, &format!("{name} {}", is_now(landing)), landing)?;
     let verb = match (is_redo, landing.dry_run) {
         (false, false) => "Undid",
         (false, true) => "Would undo",
@@ -167,48 +209,29 @@ pub(crate) fn say_undone(
     if landing.kept.is_none() && !undone.left.is_empty() {
         context.say(&format!("Later entries are kept on branch {}", undone.left.join(", ")))?;
     }
-    let files = (undone.done.written.as_deref(), undone.done.rotated.as_deref());
-    context.say_gone(changed, &Gone { landing, files, back })
-}
-
-/// Reports what a switch did.
-pub(crate) fn tell_switched(
-    context: &mut Context,
-    changed: &Opened,
-    switched: &Switched,
-) -> Result<Exit, CommandError> {
-    context.tell(&switched.done.notices);
-    if context.json {
-        context.answer_change(changed, switched)?;
-        return Ok(Exit::Yes);
-    }
-    say_switched(context, changed, switched)?;
-    context.say_dry(&switched.landing, switched.done.operation)?;
-    Ok(Exit::Yes)
+    let (written, rotated) = (undone.done.written.as_deref(), undone.done.rotated.as_deref());
+    say_gone(context, changed, &Outcome { landing, written, rotated, back })
 }
 
 /// Prints for a person what a switch did.
-pub(crate) fn say_switched(
+fn say_switched(
     context: &mut Context,
     changed: &Opened,
     switched: &Switched,
 ) -> Result<(), CommandError> {
-    if context.json {
-        return Ok(());
-    }
     let (landing, branch) = (&switched.landing, &switched.branch);
-    let name = context.name_of(changed)?;
+    let name = name_of(context, changed)?;
     if switched.done.operation.is_none() {
         return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
-    context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
-    let files = (switched.done.written.as_deref(), switched.done.rotated.as_deref());
+    say_place(context, &format!("{name} {} on {branch},", is_now(landing)), landing)?;
+    let (written, rotated) = (switched.done.written.as_deref(), switched.done.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
-    context.say_gone(changed, &Gone { landing, files, back })
+    say_gone(context, changed, &Outcome { landing, written, rotated, back })
 }
 
 /// Describes a place that was named by a checkpoint or an entry.
-pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
+fn place(reverted: &Reverted, wanted: &str) -> String {
     match (reverted.checkpoint, reverted.landing.spot) {
         (Some(_), Some(spot)) => spot.to_string(),
         (Some(n), None) => format!("at @{n}"),
@@ -228,7 +251,7 @@ pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
 }
 
 /// Returns the verb for a session at its new place.
-pub(crate) fn is_now(landing: &Landing) -> &'static str {
+fn is_now(landing: &Landing) -> &'static str {
     if landing.dry_run { "would be" } else { "is now" }
 }
 
@@ -241,168 +264,153 @@ fn be(is_one: bool, dry_run: bool) -> &'static str {
     }
 }
 
-impl Context {
-    /// Adds how full the window was and is, which depends on the settings.
-    pub(crate) fn measure(&mut self, opened: &Opened, landing: &mut Landing) {
-        // The change is made: settings that cannot be read only hide this.
-        let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
-        let session = opened.at().ok();
-        let both = session.zip(settings);
-        landing.tokens = both.and_then(|(session, asked)| verbs::tokens(&session, landing, &asked));
-    }
+/// Adds how full the window was and is, which depends on the settings.
+pub(crate) fn measure(context: &mut Context, opened: &Opened, landing: &mut Landing) {
+    // The change is made: settings that cannot be read only hide this.
+    let settings = context.read_settings().ok().map(|read| models::usual(&read.settings));
+    let session = opened.at().ok();
+    let both = session.zip(settings);
+    landing.tokens = both.and_then(|(session, asked)| verbs::tokens(&session, landing, &asked));
+}
 
-    /// Returns the short name of a session, for the beginning of a sentence.
-    pub(crate) fn name_of(&self, opened: &Opened) -> Result<String, CommandError> {
-        Ok(safe::line(&self.short_name(&opened.archive, &opened.session)?).into_owned())
-    }
+/// Returns the short name of a session, for the beginning of a sentence.
+pub(crate) fn name_of(context: &Context, opened: &Opened) -> Result<String, CommandError> {
+    Ok(safe::line(&context.short_name(&opened.archive, &opened.session)?).into_owned())
+}
 
-    /// Prints where a session is. `head` begins the sentence.
-    pub(crate) fn say_place(&mut self, head: &str, landing: &Landing) -> Result<(), CommandError> {
-        let Some(spot) = landing.spot else {
-            return self.say(&format!("{head} before its first turn"));
+/// Prints where a session is. `head` begins the sentence.
+fn say_place(context: &mut Context, head: &str, landing: &Landing) -> Result<(), CommandError> {
+    let Some(spot) = landing.spot else {
+        return context.say(&format!("{head} before its first turn"));
+    };
+    let turn = match spot {
+        Spot::Before(_) => landing.before.as_ref(),
+        Spot::In(_) => landing.at.as_ref(),
+        Spot::At(_) => None,
+    };
+    say_turn(context, &format!("{head} {spot}"), turn)
+}
+
+/// Prints a place with the text of a turn, on one line.
+fn say_turn(context: &mut Context, head: &str, turn: Option<&Turn>) -> Result<(), CommandError> {
+    let Some(words) = turn.and_then(|turn| turn.words.as_deref()) else {
+        return context.say(head);
+    };
+    let room = context.output.columns().min(WIDEST).saturating_sub(safe::width(head) + 3);
+    let words = safe::line(words);
+    context.say(&format!("{head} \"{}\"", safe::clip(&words, room)))
+}
+
+/// Prints what a change of place reverted, and how to continue.
+fn say_gone(
+    context: &mut Context,
+    opened: &Opened,
+    outcome: &Outcome<'_>,
+) -> Result<(), CommandError> {
+    let session = &opened.at()?;
+    let Outcome { landing, written, rotated, back: (name, back) } = outcome;
+    let columns = context.output.columns();
+    if let Some(kept) = &landing.kept {
+        context.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
+    }
+    if let Some(line) = window(context, landing) {
+        context.say(&line)?;
+    }
+    if let n @ 1.. = landing.files.len() {
+        let folder = session.archive.store().card(session.key)?.folder;
+        let path = |TouchedFile { path, .. }: &TouchedFile| {
+            let whole = Path::new(path);
+            let below = folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok());
+            (below.map_or_else(|| context.env.homely(whole), safe::path), 1)
         };
-        let turn = match spot {
-            Spot::Before(_) => landing.before.as_ref(),
-            Spot::In(_) => landing.at.as_ref(),
-            Spot::At(_) => None,
-        };
-        self.say_turn(&format!("{head} {spot}"), turn)
+        let paths: Vec<_> = landing.files.iter().map(path).collect();
+        let were = if n == 1 { "was" } else { "were" };
+        let head = format!("Files are not restored. {n} {were} edited since: ");
+        let paths = some_of(&paths, columns.saturating_sub(head.len()));
+        context.say(&format!("{head}{paths}"))?;
     }
-
-    /// Prints a place with the text of a turn, on one line.
-    fn say_turn(&mut self, head: &str, turn: Option<&Turn>) -> Result<(), CommandError> {
-        let Some(words) = turn.and_then(|turn| turn.words.as_deref()) else {
-            return self.say(head);
-        };
-        let room = self.output.columns().min(WIDEST).saturating_sub(safe::width(head) + 3);
-        let words = safe::line(words);
-        self.say(&format!("{head} \"{}\"", safe::clip(&words, room)))
+    say_prompt(context, landing)?;
+    if let (Some(_), Some(rotated), false) = (written, rotated, landing.dry_run) {
+        let path = context.env.homely(rotated);
+        context.say(&format!("The previous file is kept as {path}"))?;
     }
-
-    /// Prints what a change of place reverted, and how to continue.
-    pub(crate) fn say_gone(
-        &mut self,
-        opened: &Opened,
-        gone: &Gone<'_>,
-    ) -> Result<(), CommandError> {
-        let session = &opened.at()?;
-        let Gone { landing, files: (written, rotated), back: (name, back) } = gone;
-        let columns = self.output.columns();
-        if let Some(kept) = &landing.kept {
-            self.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
-        }
-        if let Some(line) = self.window(landing) {
-            self.say(&line)?;
-        }
-        if let n @ 1.. = landing.files.len() {
-            let folder = session.archive.store().card(session.key)?.folder;
-            let path = |TouchedFile { path, .. }: &TouchedFile| {
-                let whole = Path::new(path);
-                let below = folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok());
-                (below.map_or_else(|| self.env.homely(whole), safe::path), 1)
-            };
-            let paths: Vec<_> = landing.files.iter().map(path).collect();
-            let were = if n == 1 { "was" } else { "were" };
-            let head = format!("Files are not restored. {n} {were} edited since: ");
-            let paths = some_of(&paths, columns.saturating_sub(head.len()));
-            self.say(&format!("{head}{paths}"))?;
-        }
-        self.say_prompt(landing)?;
-        if let (Some(_), Some(rotated), false) = (written, rotated, landing.dry_run) {
-            let path = self.env.homely(rotated);
-            self.say(&format!("The previous file is kept as {path}"))?;
-        }
-        if landing.dry_run {
-            return Ok(());
-        }
-        let mut next = vec![format!("{name}  {}", self.output.spell(back))];
-        if landing.resume.is_some() && written.is_some() {
-            next.insert(0, format!("Resume  {}", self.output.spell(&Line::about("resume"))));
-            if let Some(ended) = ended(session) {
-                self.output.warn(ended);
-            }
-        } else if written.is_some() && verbs::is_unsaid(session)? {
-            self.say("The agent cannot resume this session: its file has no messages now; start a new session, or undo")?;
-        }
-        let line = next.join("        ");
-        let lines = if safe::width(&line) <= columns { vec![line] } else { next };
-        lines.iter().try_for_each(|line| self.say(line))
+    if landing.dry_run {
+        return Ok(());
     }
-
-    /// Prints that a dry run changed nothing, if it was of an operation.
-    fn say_dry(
-        &mut self,
-        landing: &Landing,
-        operation: Option<OperationNumber>,
-    ) -> Result<(), CommandError> {
-        if operation.is_none() || !landing.dry_run {
-            return Ok(());
+    let mut next = vec![format!("{name}  {}", context.output.spell(back))];
+    if landing.resume.is_some() && written.is_some() {
+        next.insert(0, format!("Resume  {}", context.output.spell(&Line::about("resume"))));
+        if let Some(ended) = ended(session) {
+            context.output.warn(ended);
         }
-        self.say("Nothing was changed: this was a dry run")
+    } else if written.is_some() && verbs::is_unsaid(session)? {
+        context.say("The agent cannot resume this session: its file has no messages now; start a new session, or undo")?;
     }
+    let line = next.join("        ");
+    let lines = if safe::width(&line) <= columns { vec![line] } else { next };
+    lines.iter().try_for_each(|line| context.say(line))
+}
 
-    /// Describes how full the window was and is, and why it may be fuller than before.
-    fn window(&self, landing: &Landing) -> Option<String> {
-        let undone = match landing.compactions.as_slice() {
-            [] => None,
-            [Some(time)] => {
-                let time = self.env.zone.short(self.env.ambient().now(), *time);
-                Some(format!("the compaction at {time} is undone too"))
-            }
-            [None] => Some("a compaction is undone too".to_owned()),
-            several => Some(format!("{} compactions are undone too", several.len())),
-        };
-        let tokens = landing.tokens.map(|Tokens { before, after, window, is_reported }| {
-            let about = if is_reported { "" } else { "about " };
-            let share = units::share(after, window);
-            format!("Context {about}{} → {} tokens ({share})", rounded(before), rounded(after))
-        });
-        match (tokens, undone) {
-            (Some(tokens), Some(undone)) => Some(format!("{tokens}: {undone}.")),
-            (tokens, undone) => tokens.or(undone.map(|undone| capitalise(&undone) + ".")),
+/// Describes how full the window was and is, and why it may be fuller than before.
+fn window(context: &Context, landing: &Landing) -> Option<String> {
+    let undone = match landing.compactions.as_slice() {
+        [] => None,
+        [Some(time)] => {
+            let time = context.env.zone.short(context.env.ambient().now(), *time);
+            Some(format!("the compaction at {time} is undone too"))
         }
+        [None] => Some("a compaction is undone too".to_owned()),
+        several => Some(format!("{} compactions are undone too", several.len())),
+    };
+    let tokens = landing.tokens.map(|Tokens { before, after, window, is_reported }| {
+        let about = if is_reported { "" } else { "about " };
+        let share = units::share(after, window);
+        format!("Context {about}{} → {} tokens ({share})", rounded(before), rounded(after))
+    });
+    match (tokens, undone) {
+        (Some(tokens), Some(undone)) => Some(format!("{tokens}: {undone}.")),
+        (tokens, undone) => tokens.or(undone.map(|undone| capitalise(&undone) + ".")),
     }
+}
 
-    /// Shows the reverted prompt, and copies it if the terminal can.
-    fn say_prompt(&mut self, landing: &Landing) -> Result<(), CommandError> {
-        let (Some(prompt), Some(Turn { checkpoint, .. })) = (&landing.prompt, &landing.before)
-        else {
-            return Ok(());
-        };
-        let prompt = harness::unwrap(prompt);
-        let prompt = safe::text(prompt.trim());
-        let is_copied = !landing.dry_run && !self.env.is_dumb && self.output.copy(&prompt)?;
-        let copied = if is_copied { " (copied, if your terminal allows it)" } else { "" };
-        self.say(&format!("Your prompt @{checkpoint}, to send again or change{copied}:"))?;
-        let width = self.output.width().map(|width| width.saturating_sub(INDENT.len()));
-        for row in prompt.lines().flat_map(|line| wrap(line, width)) {
-            self.say(format!("{INDENT}{row}").trim_end())?;
-        }
-        Ok(())
+/// Shows the reverted prompt, and copies it if the terminal can.
+fn say_prompt(context: &mut Context, landing: &Landing) -> Result<(), CommandError> {
+    let (Some(prompt), Some(Turn { checkpoint, .. })) = (&landing.prompt, &landing.before) else {
+        return Ok(());
+    };
+    let prompt = harness::unwrap(prompt);
+    let prompt = safe::text(prompt.trim());
+    let is_copied = !landing.dry_run && !context.env.is_dumb && context.output.copy(&prompt)?;
+    let copied = if is_copied { " (copied, if your terminal allows it)" } else { "" };
+    context.say(&format!("Your prompt @{checkpoint}, to send again or change{copied}:"))?;
+    let width = context.output.width().map(|width| width.saturating_sub(INDENT.len()));
+    for row in prompt.lines().flat_map(|line| wrap(line, width)) {
+        context.say(format!("{INDENT}{row}").trim_end())?;
     }
+    Ok(())
+}
 
-    /// Returns the shell command that starts an agent in a session.
-    pub(crate) fn spell_resume(&self, resume: &Resume) -> String {
-        let command: Vec<String> = resume.command.iter().map(|word| quote(word.as_ref())).collect();
-        let command = command.join(" ");
-        match resume.folder.as_deref().filter(|folder| *folder != self.env.current_dir) {
-            Some(folder) => {
-                // `cd` would read a folder that begins with a dash as an option.
-                let is_like_one = folder.as_os_str().as_encoded_bytes().starts_with(b"-");
-                let to = if is_like_one { "cd --" } else { "cd" };
-                format!("{to} {} && {command}", self.homely_word(folder))
-            }
-            None => command,
+/// Returns the shell command that starts an agent in a session.
+pub(crate) fn spell_resume(env: &Env, resume: &Resume) -> String {
+    let command: Vec<String> = resume.command.iter().map(|word| quote(word.as_ref())).collect();
+    let command = command.join(" ");
+    match resume.folder.as_deref().filter(|folder| *folder != env.current_dir) {
+        Some(folder) => {
+            // `cd` would read a folder that begins with a dash as an option.
+            let is_like_one = folder.as_os_str().as_encoded_bytes().starts_with(b"-");
+            let to = if is_like_one { "cd --" } else { "cd" };
+            format!("{to} {} && {command}", homely_word(env, folder))
         }
+        None => command,
     }
+}
 
-    /// Quotes a path for a shell, with `~` for the home folder if possible.
-    fn homely_word(&self, path: &Path) -> String {
-        let (short, whole) = (self.env.homely(path), quote(path.as_os_str()));
-        match short.strip_prefix("~/") {
-            Some(below) if quote(below.as_ref()) == below => short,
-            _ => whole,
-        }
+/// Quotes a path for a shell, with `~` for the home folder if possible.
+fn homely_word(env: &Env, path: &Path) -> String {
+    let (short, whole) = (env.homely(path), quote(path.as_os_str()));
+    match short.strip_prefix("~/") {
+        Some(below) if quote(below.as_ref()) == below => short,
+        _ => whole,
     }
 }
 

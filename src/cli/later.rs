@@ -7,12 +7,9 @@ use undertext::context::event::Cause;
 use undertext::report::{Line, Waiting};
 use undertext::verbs::{self, Back, Later, Manner, Notice};
 
-use super::error::{CommandError, Exit};
-use super::landing::{
-    place, say_back, say_switched, say_undone, tell_back, tell_switched, tell_undone,
-};
+use super::landing::{self, Moved};
 use super::models::Summing;
-use super::{Context, Opened, compaction};
+use super::{CommandError, Context, Exit, Opened, compact};
 
 /// The option that any waiting change can have.
 const ROTATE: &str = "--rotate";
@@ -73,62 +70,37 @@ pub(crate) fn save(
 /// Makes a change that waited, or shows what it would do in an archive that keeps nothing. Returns false if there is nothing to do.
 fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bool, CommandError> {
     let is_tried = opened.archive.is_preview();
-    match change {
+    let mut moved = match change {
         Later::Revert(wanted, note) | Later::Keep(wanted, note) => {
             let is_kept = matches!(change, Later::Keep(..));
             let back = if is_kept { Back::Keeping(wanted) } else { Back::To(wanted) };
-            let workspace = context.workspace();
-            let mut reverted = verbs::revert(&opened.at()?, &workspace, back, note.as_deref())?;
-            context.measure(opened, &mut reverted.landing);
-            let (to, changed) = (place(&reverted, wanted), &*opened);
-            if is_tried {
-                say_back(context, &to, changed, &reverted)?;
-            } else {
-                reverted.done.notices.retain(is_new);
-                tell_back(context, &to, changed, &reverted, &reverted)?;
-            }
-            Ok(reverted.done.operation.is_some())
+            let workspace = verbs::workspace(&context.env.current_dir);
+            let reverted = verbs::revert(&opened.at()?, &workspace, back, note.as_deref())?;
+            Moved::Reverted(wanted, reverted)
         }
-        Later::Switch(name) => {
-            let mut switched = verbs::switch(&opened.at()?, name)?;
-            context.measure(opened, &mut switched.landing);
-            let changed = &*opened;
-            if is_tried {
-                say_switched(context, changed, &switched)?;
-            } else {
-                switched.done.notices.retain(is_new);
-                tell_switched(context, changed, &switched)?;
-            }
-            Ok(switched.done.operation.is_some())
-        }
-        Later::Undo(n) => {
-            let mut undone = verbs::undo(&opened.at()?, *n)?;
-            context.measure(opened, &mut undone.landing);
-            let changed = &*opened;
-            if is_tried {
-                say_undone(context, changed, &undone)?;
-            } else {
-                undone.done.notices.retain(is_new);
-                tell_undone(context, changed, &undone, &undone)?;
-            }
-            Ok(true)
-        }
+        Later::Switch(name) => Moved::Switched(verbs::switch(&opened.at()?, name)?),
+        Later::Undo(n) => Moved::Undone(verbs::undo(&opened.at()?, *n)?),
         Later::Compact(words) => {
             let summing = Summing::read(words)?;
-            if is_tried && context.json {
+            return if is_tried && context.json {
                 Ok(true)
             } else if is_tried {
-                compaction::say_plan(context, opened, &summing)
+                compact::say_plan(context, opened, &summing)
             } else {
-                compaction::compact(context, opened, &summing, Cause::Manual)
-            }
+                compact::compact(context, opened, &summing, Cause::Manual)
+            };
         }
+    };
+    let is_made = moved.operation().is_some();
+    if !is_tried {
+        // The change is being made, so the notice that it was dropped does not apply.
+        moved.parts().1.retain(|notice| !matches!(notice, Notice::Dropped { .. }));
+        landing::tell(context, opened, moved)?;
+    } else if !context.json {
+        landing::measure(context, opened, moved.parts().0);
+        landing::say(context, opened, &moved)?;
     }
-}
-
-/// The change is being made, so the notice that it was dropped does not apply.
-fn is_new(notice: &Notice) -> bool {
-    !matches!(notice, Notice::Dropped { .. })
+    Ok(is_made)
 }
 
 /// Reads a saved change.
@@ -143,7 +115,7 @@ pub(crate) fn choose(
     mut opened: Opened,
     waiting: &Waiting,
 ) -> Result<Choice, CommandError> {
-    let name = context.name_of(&opened)?;
+    let name = landing::name_of(context, &opened)?;
     if context.json {
         context.output.note("Nothing was started: you did not request the change here");
         return Ok(Choice::Cancel);
@@ -217,6 +189,7 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// Drops the waiting change.
 pub(crate) fn drop_waiting(
     context: &mut Context,
     wanted: Option<&OsStr>,
@@ -224,17 +197,19 @@ pub(crate) fn drop_waiting(
 ) -> Result<(), CommandError> {
     let opened = context.change(wanted)?;
     let undone = verbs::undo(&opened.at()?, Some(waiting.operation))?;
-    tell_undone(context, &opened, &undone, &undone).map(drop)
+    landing::report(context, &opened, Moved::Undone(undone)).map(drop)
 }
 
-impl Context {
-    /// Adds the hint `--later` to an error, if an agent has the session open.
-    pub(crate) fn or_later(&self, error: impl Into<CommandError>, line: Line) -> CommandError {
-        let error = error.into();
-        if !error.is_open() {
-            return error;
-        }
-        let resume = self.output.spell(&Line::about("resume"));
-        error.hinted(line.flag("later").to(format!("or save it for your next `{resume}`")))
+/// Adds the hint `--later` to an error, if an agent has the session open.
+pub(crate) fn or_later(
+    context: &Context,
+    error: impl Into<CommandError>,
+    line: Line,
+) -> CommandError {
+    let error = error.into();
+    if !error.is_open() {
+        return error;
     }
+    let resume = context.output.spell(&Line::about("resume"));
+    error.hinted(line.flag("later").to(format!("or save it for your next `{resume}`")))
 }

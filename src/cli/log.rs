@@ -6,11 +6,10 @@ use anyhow::anyhow;
 use undertext::report::Line;
 use undertext::verbs;
 
-use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
-use super::words::{About, Noun};
-use super::{Context, checkpoints, complete, words};
+use super::words::{self, Noun};
+use super::{About, CommandError, Context, Exit, archive, checkpoints, complete};
 
 /// Show a conversation or a part of it
 #[derive(Debug, clap::Args)]
@@ -86,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.output.page_from_end();
         }
         let exit = shown.show(context, &opened, log)?;
-        Context::leave(opened.archive);
+        archive::leave(opened.archive);
         return Ok(exit);
     }
     context.output.forgo_pager();

@@ -11,8 +11,7 @@ use clap_mangen::roff::{Roff, roman};
 use undertext::disk;
 use undertext::report::Page;
 
-use super::error::{CommandError, Exit};
-use super::{Context, help};
+use super::{CommandError, Context, Exit, help};
 use crate::render::safe;
 
 /// Print manual pages
@@ -40,7 +39,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.output.page()?;
             return help::show(context, &args.command, help::Described::All);
         }
-        let mut page = (context.describe)();
+        let mut page = super::command();
         page.build();
         let mut names = args.command.iter();
         let page = names.try_fold(page, |at, name| at.find_subcommand(name).cloned());
@@ -48,7 +47,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         MadePage::of(page).write(&mut context.output)?;
         return Ok(Exit::Yes);
     };
-    let written = write_pages((context.describe)(), dir)?;
+    let written = write_pages(super::command(), dir)?;
     for path in &written {
         context.answer(&Page { path })?;
     }

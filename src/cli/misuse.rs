@@ -11,8 +11,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use undertext::report::{Hint, Line};
 use undertext::settings::distance;
 
+use super::CommandError;
 use super::env::Env;
-use super::error::CommandError;
 
 /// Maximum edit distance of a typing mistake; 1 for short words.
 const SLIP: usize = 2;
@@ -23,143 +23,8 @@ const PLAIN: [&str; 4] = ["sessions", "log", "graph", "status"];
 /// Words shorter than this are short.
 const LONG: usize = 5;
 
-/// Words of other programs, with the purpose and the command that serves it here.
-const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
-    (&["rollback", "back", "goto", "jump"], "to go back to a turn", &["help", "revert"]),
-    (
-        &["commit", "stash", "add", "save", "snapshot", "tag", "mark", "bookmark"],
-        "every turn is saved already; to mark a place",
-        &["help", "checkpoint"],
-    ),
-    (&["fork", "worktree", "copy", "cp"], "to start a branch at a place", &["help", "branch"]),
-    (
-        &["merge", "rebase", "cherry-pick", "compare", "difftool"],
-        "branches are not merged; to compare two",
-        &["help", "diff"],
-    ),
-    (&["reflog", "history", "ops"], "to list what was done", &["undo", "--list"]),
-    (&["history", "read", "print", "chat", "conversation"], "to read the conversation", &["log"]),
-    (&["blame", "annotate", "hidden"], "to see what was cut, and by whom", &["audit"]),
-    (&["ll", "dir", "projects", "session"], "to list the sessions", &["sessions"]),
-    (&["view", "open", "less", "more"], "to read an entry", &["show", "HEAD"]),
-    (&["open", "view"], "to read the conversation", &["log"]),
-    (&["tree", "branches", "gitk"], "to see turns and branches", &["graph"]),
-    (&["info", "about", "whoami", "where", "st"], "to see where a session is", &["status"]),
-    (&["tokens", "usage", "cost", "window", "prompt"], "to see what a model is sent", &["context"]),
-    (&["continue", "start", "run", "launch"], "to start the agent again", &["help", "resume"]),
-    (
-        &["clone", "pull", "fetch", "sync", "scan", "update", "load", "init", "ingest"],
-        "to import your agents' sessions",
-        &["help", "import"],
-    ),
-    (
-        &["push", "archive", "bundle", "dump", "backup"],
-        "to copy the store",
-        &["help", "store", "backup"],
-    ),
-    (&["push", "dump", "write", "download"], "to write a session's file", &["help", "export"]),
-    (&["stats", "size", "du"], "to count what the store holds", &["store", "stats"]),
-    (&["rebuild", "reindex"], "to rebuild what is derived", &["help", "store", "rebuild"]),
-    (&["find", "rg", "ag"], "to find what was said", &["help", "search"]),
-    (&["index", "reindex"], "to update the search index", &["help", "store", "index"]),
-    (
-        &["rm", "delete", "remove", "drop", "hide", "archive"],
-        "to hide a session from lists",
-        &["help", "sessions"],
-    ),
-    (&["prune", "shrink", "trim", "cut"], "to cut long results", &["help", "truncate"]),
-    (
-        &["summarize", "summarise", "summary", "compress", "shrink"],
-        "to replace old turns with a summary",
-        &["help", "compact"],
-    ),
-    (&["pack", "vacuum", "gc"], "to free space", &["help", "store", "pack"]),
-    (&["fsck", "check", "repair", "fix", "health"], "to check the store's folder", &["doctor"]),
-    (&["fsck", "check"], "to recompute every hash", &["verify"]),
-    (
-        &["secrets", "leaks", "gitleaks", "scan", "keys"],
-        "to find keys and passwords",
-        &["audit", "--secrets"],
-    ),
-    (
-        &["config", "settings", "set", "options"],
-        "to read about every setting",
-        &["context", "--settings"],
-    ),
-    (&["ask", "send", "message", "say", "exec"], "to ask a model", &["help", "turn"]),
-    (&["create", "begin"], "to start a session for your own agent", &["help", "new"]),
-    (
-        &["completion", "complete", "autocomplete"],
-        "to complete commands in a shell",
-        &["help", "completions"],
-    ),
-    (&["manual", "docs", "doc", "usage", "commands"], "to list the commands", &["help"]),
-    (&["version", "v"], "to see the version", &["--version"]),
-    (&["rename", "mv"], "to give a branch another name", &["help", "branch"]),
-];
-
-/// Options of other programs, by the command they are typed with: the purpose, and the command that serves it here.
-const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
-    (
-        "log",
-        &["--oneline", "--graph", "--decorate", "--short", "--branches"],
-        "to see a line for each turn",
-        &["graph"],
-    ),
-    (
-        "log",
-        &["-p", "--patch", "--stat"],
-        "to read long texts and diffs in full",
-        &["log", "--full"],
-    ),
-    (
-        "log",
-        &["--since", "--after", "--until", "--agent", "--folder"],
-        "to list sessions by time, folder or agent",
-        &["help", "sessions"],
-    ),
-    ("log", &["-S", "-G"], "to find entries by their words", &["help", "log"]),
-    (
-        "status",
-        &["--short", "--porcelain", "-v", "--verbose", "-b"],
-        "for a script",
-        &["status", "--json"],
-    ),
-    ("branch", &["-d", "-D", "--delete"], "to hide a branch from lists", &["help", "branch"]),
-    ("branch", &["-m", "-M", "--move"], "to rename a branch", &["help", "branch"]),
-    (
-        "branch",
-        &["-a", "-l", "-r", "-v", "-vv", "--list", "--all"],
-        "to list the branches",
-        &["branch"],
-    ),
-    ("switch", &["-c", "-C", "-b", "--create"], "to make a branch", &["help", "branch"]),
-    (
-        "revert",
-        &["--hard", "--soft", "--mixed", "--no-edit", "-n"],
-        "to see how `revert` differs from git's",
-        &["help", "revert"],
-    ),
-    ("revert", &["--abort", "--continue", "--skip"], "to undo a change", &["help", "undo"]),
-    (
-        "diff",
-        &["--staged", "--cached", "--name-only", "--name-status"],
-        "to count what differs",
-        &["diff", "--stat"],
-    ),
-    (
-        "checkpoint",
-        &["-a", "-am", "--amend"],
-        "to mark a place, with a note",
-        &["help", "checkpoint"],
-    ),
-    (
-        "import",
-        &["--agent", "--all"],
-        "without a path, `import` imports every agent's sessions",
-        &["help", "import"],
-    ),
-];
+/// The words and options of other programs.
+const FOREIGN: &str = include_str!("misuse.txt");
 
 /// Returns the error for arguments that do not parse, with hints.
 pub(crate) fn explain_misuse(
@@ -252,7 +117,7 @@ fn names(group: &clap::Command) -> Vec<String> {
 pub(crate) fn is_known(all: &clap::Command, word: &str) -> bool {
     let lower = word.to_lowercase();
     let near = || names(all).iter().any(|name| is_slip(&lower, name));
-    FOREIGN.iter().any(|(words, ..)| words.contains(&lower.as_str())) || near()
+    foreign().any(|foreign| foreign.words.contains(&lower.as_str())) || near()
 }
 
 /// Returns the error of a word that is no command, of the program or of one of its groups.
@@ -266,8 +131,8 @@ fn unknown_command(env: &Env, name: &str, group: &clap::Command, word: &str) -> 
     let what = if word.contains('/') && !path.exists() { "command or file" } else { "command" };
     let error = CommandError::user(anyhow!("there is no {what} {word:?}"));
     let lower = word.to_lowercase();
-    let known = FOREIGN.iter().filter(|(words, ..)| words.contains(&lower.as_str()));
-    let mut hints: Vec<Hint> = known.map(|(_, purpose, line)| typed(line).to(*purpose)).collect();
+    let known = foreign().filter(|foreign| foreign.words.contains(&lower.as_str()));
+    let mut hints: Vec<Hint> = known.map(|foreign| foreign.hint()).collect();
     if hints.is_empty() {
         let begins = |name: &String| lower.len() >= LEAST && name.starts_with(&lower);
         let is_near = |name: &String| is_slip(&lower, name) || begins(name);
@@ -304,14 +169,36 @@ fn foreign_option(verb: &str, option: &str) -> Option<Hint> {
     {
         return Some(Line::new(verb).with("-n").with(n).to("to see the last entries"));
     }
-    let known =
-        FOREIGN_OPTIONS.iter().find(|(of, names, ..)| *of == verb && names.contains(&option));
-    known.map(|(.., purpose, line)| typed(line).to(*purpose))
+    let is_it = |foreign: &Foreign| {
+        foreign
+            .words
+            .split_first()
+            .is_some_and(|(of, options)| *of == verb && options.contains(&option))
+    };
+    foreign().find(is_it).map(|foreign| foreign.hint())
 }
 
-fn typed(words: &[&str]) -> Line {
-    let (verb, rest) = words.split_first().map_or(("help", words), |(verb, rest)| (*verb, rest));
-    rest.iter().copied().fold(Line::new(verb), Line::with)
+/// What other programs call by these words.
+struct Foreign {
+    words: Vec<&'static str>,
+    purpose: &'static str,
+    line: Vec<&'static str>,
+}
+
+impl Foreign {
+    fn hint(&self) -> Hint {
+        let (verb, rest) = self.line.split_first().unwrap_or((&"help", &[]));
+        rest.iter().fold(Line::new(*verb), Line::with).to(self.purpose)
+    }
+}
+
+fn foreign() -> impl Iterator<Item = Foreign> {
+    FOREIGN.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (words, rest) = line.split_once(" | ")?;
+        let (purpose, line) = rest.split_once(" | ")?;
+        let [words, line] = [words, line].map(|words| words.split(' ').collect());
+        Some(Foreign { words, purpose, line })
+    })
 }
 
 /// Returns true if a word is a mistyped form of another.
@@ -347,22 +234,20 @@ mod tests {
             "verify",
             "--version",
         ];
-        let lines = FOREIGN.iter().map(|(.., line)| line);
-        let optional = FOREIGN_OPTIONS.iter().map(|(.., line)| line);
-        for line in lines.chain(optional) {
-            let [first, rest @ ..] = line else { unreachable!("a line has words") };
+        assert_eq!(foreign().count(), 49);
+        for Foreign { words, line, .. } in foreign() {
+            let [first, rest @ ..] = line.as_slice() else { unreachable!("a line has words") };
             assert!(
                 reading.contains(first)
                     || ["branch", "diff"].contains(first)
-                    || line == &["undo", "--list"],
+                    || line == ["undo", "--list"],
                 "{line:?}"
             );
             let helped = rest.iter().try_fold(&all, |at, name| at.find_subcommand(name));
             assert!(*first != "help" || helped.is_some(), "{line:?}");
-        }
-        for (words, ..) in FOREIGN {
+            let is_option = words.iter().any(|word| word.starts_with('-'));
             let known = words.iter().find(|word| all.find_subcommand(word).is_some());
-            assert_eq!(known, None);
+            assert_eq!(known.is_some(), is_option, "{words:?}");
         }
     }
 }

@@ -12,7 +12,6 @@ mod append;
 mod archive;
 mod attach;
 mod audit;
-mod base;
 mod branch;
 mod candidates;
 mod checkpoint;
@@ -21,12 +20,10 @@ mod chosen;
 mod clear;
 mod common;
 mod compact;
-mod compaction;
 mod complete;
 mod completions;
 mod context;
 mod current;
-mod damage;
 mod diff;
 mod doctor;
 mod env;
@@ -39,8 +36,6 @@ mod help;
 mod hint;
 mod hook;
 mod import;
-mod index;
-mod kind;
 mod landing;
 mod later;
 mod log;
@@ -52,14 +47,12 @@ mod operations;
 mod options;
 mod output;
 mod overview;
-mod pack;
 #[cfg(feature = "browse")]
 mod pick;
 #[cfg(not(feature = "browse"))]
 #[path = "no_pick.rs"]
 mod pick;
 mod pointed;
-mod rebuild;
 mod recover;
 mod redact;
 mod redo;
@@ -74,7 +67,6 @@ mod settings;
 mod setup;
 mod show;
 mod shown;
-mod stats;
 mod status;
 mod store;
 mod switch;
@@ -95,14 +87,47 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args as _, CommandFactory as _, FromArgMatches as _};
+use undertext::model::SessionName;
 
 pub(crate) use archive::Opened;
-pub(crate) use base::Context;
 use env::Env;
-use error::{CommandError, Exit};
+pub(crate) use error::{CommandError, Exit};
 pub(crate) use hint::NAME;
 use options::Global;
 use output::{Manners, Output};
+pub(crate) use words::About;
+
+/// The state that every command works with.
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    pub(crate) output: Output,
+    /// Write data as JSON Lines.
+    pub(crate) json: bool,
+    /// The command's name as typed.
+    pub(crate) verb: String,
+    /// The store given by `--store`.
+    asked: Option<PathBuf>,
+    /// The store's folder, once chosen.
+    store: Option<PathBuf>,
+    /// The warnings already given.
+    warned: BTreeSet<&'static str>,
+    /// True once a warning said that the store's last changes cannot be read.
+    is_torn: bool,
+    /// Import the agents' new sessions before sessions are listed or named.
+    imports_new: bool,
+    /// The bare program's line about sessions that it imported.
+    imported: Option<String>,
+    /// The session that a person picked, after the word that was typed for it.
+    picked: Option<(Option<OsString>, SessionName)>,
+    /// Temporary files of killed commands that this command deleted.
+    deleted: Vec<PathBuf>,
+    /// How long to wait for another program.
+    wait: Duration,
+    /// The session that the command is about to change, and its number of operations.
+    begun: Option<(SessionName, u64)>,
+    /// Describes a change that is not an operation of that session.
+    done: Option<String>,
+}
 
 /// Keep everything a coding agent ever saw, and go back to any of it
 #[derive(Debug, clap::Parser)]
@@ -226,7 +251,7 @@ commands! {
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
     let env = Env::read();
-    if let Some(exit) = complete::answer(&env, command) {
+    if let Some(exit) = complete::answer(&env) {
         return exit;
     }
     match parse(&env.args, env.columns) {
@@ -292,7 +317,7 @@ fn named(env: &Env) -> Option<Vec<OsString>> {
     let globals = [program.clone(), "sessions".into()];
     let (cli, verb) = parse(&[&globals, rest].concat(), env.columns).ok()?;
     let mut context = context(env.clone(), &cli.global, verb);
-    let (verb, word) = context.meant_by(word)?;
+    let (verb, word) = archive::meant_by(&mut context, word)?;
     Some([&[program.clone(), verb.into(), word], rest].concat())
 }
 
@@ -303,13 +328,13 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         None => overview::run(&mut context),
     };
     if answer.is_ok() {
-        context.note_use();
+        overview::note_use(&context);
     }
     let written = context.output.finish().map_err(CommandError::from);
     // The answer is incomplete if the store's last changes cannot be read.
     let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
     let answer = answer.and_then(|exit| written.map(|()| exit));
-    let answer = answer.map_err(|error| error.after(|| context.made()));
+    let answer = answer.map_err(|error| error.after(|| archive::made(&mut context)));
     conclude(&mut context.output, answer, context.json)
 }
 
@@ -337,7 +362,6 @@ fn context(env: Env, global: &Global, verb: String) -> Context {
         picked: None,
         deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
-        describe: command,
     }
 }
 

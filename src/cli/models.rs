@@ -10,30 +10,27 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args as _, FromArgMatches as _};
 use serde_json::Value;
-use undertext::context::Shape;
 use undertext::context::event::Event;
 use undertext::context::history::{self, Limits};
 use undertext::context::loss::Loss;
-use undertext::context::machine;
 use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
 use undertext::context::window::{Verdict, Window, Windows};
+use undertext::context::{Shape, machine};
 use undertext::disk;
 use undertext::model::Timestamp;
-use undertext::provider::{
-    Api, Command, Endpoint, Http, Key, Network,
-    process::{self, Task},
-};
+use undertext::provider::process::{self, Task};
+use undertext::provider::{Api, Command, Endpoint, Http, Key, Network};
 use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
 use undertext::verbs::{self, Asked, Compacted, Compacting, Rule, Session};
 
-use super::common::{counted, shown};
-use super::error::{CommandError, Kind};
+use super::common::{counted, say_written, shown};
+use super::env::Env;
 use super::output::Output;
-use super::{Context, Opened};
+use super::{CommandError, Context, Opened};
 use crate::render::units::grouped;
 
 /// Default time limit of a hook, in seconds.
@@ -173,176 +170,169 @@ impl Summing {
     }
 }
 
-impl Context {
-    /// Returns the options of a compaction as words, for a later call from another folder.
-    pub(crate) fn words_of(&self, summing: &Summing) -> Result<Vec<String>, CommandError> {
-        let Summing { keep, focus, summarizer, strict, folder, outside, window, events: _ } =
-            summing;
-        let folder = folder.as_deref().map(|folder| self.named_folder(folder)).transpose()?;
-        let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
-        let keep = keep.map(|keep| keep.to_string());
-        let values = [
-            ("keep", keep),
-            ("focus", focus.clone()),
-            ("summarizer", summarizer.clone()),
-            ("folder", folder),
-            ("window", window.map(|window| window.to_string())),
-        ];
-        let values =
-            values.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
-        let flags = [("--strict", *strict), ("--outside", *outside)];
-        let flags =
-            flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
-        Ok(values.chain(flags).collect())
-    }
+/// Returns the options of a compaction as words, for a later call from another folder.
+pub(crate) fn words_of(env: &Env, summing: &Summing) -> Result<Vec<String>, CommandError> {
+    let Summing { keep, focus, summarizer, strict, folder, outside, window, events: _ } = summing;
+    let folder = folder.as_deref().map(|folder| named_folder(env, folder)).transpose()?;
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+    let keep = keep.map(|keep| keep.to_string());
+    let values = [
+        ("keep", keep),
+        ("focus", focus.clone()),
+        ("summarizer", summarizer.clone()),
+        ("folder", folder),
+        ("window", window.map(|window| window.to_string())),
+    ];
+    let values =
+        values.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
+    let flags = [("--strict", *strict), ("--outside", *outside)];
+    let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
+    Ok(values.chain(flags).collect())
+}
 
-    /// Builds the kit from the command line, with the settings as defaults.
-    pub(crate) fn kit(
-        &self,
-        summing: &Summing,
-        settings: &Settings,
-        opened: &Opened,
-    ) -> Result<Kit, CommandError> {
-        let set = &settings.compaction;
-        let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
-            (Some(keep), _) => keep,
-            (None, Some(keep)) => keep.parse().map_err(|why: String| {
-                CommandError::user(anyhow!(
-                    "compaction.keep in the settings cannot be {keep:?}: {why}"
-                ))
-            })?,
-            (None, None) => plan::KEEP,
-        };
-        let sink: Sink = if summing.events { Rc::new(Output::event) } else { Rc::new(|_| ()) };
-        let name = summing.summarizer.as_deref().or(unless_blank(set.summarizer.as_deref()));
-        let summarizer = match name {
-            None | Some(EXTRACT) => None,
-            Some(name) => Some(self.model(settings, name, &sink)?),
-        };
-        let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
-        let hook = |line: &Option<String>| {
-            unless_blank(line.as_deref())
-                .map(|line| hook(line.to_owned(), self.env.current_dir.clone(), limit))
-        };
-        let env = self.env.ambient_source();
-        Ok(Kit {
-            asked: Asked {
-                window: summing.window,
-                limits: limits(settings, None, opened)?,
-                ..usual(settings)
-            },
-            keep,
-            focus: summing.focus.clone().or(unless_blank(set.focus.as_deref()).map(str::to_owned)),
-            rule: rule(settings),
-            strict: summing.strict || set.strict,
-            folder: match &summing.folder {
-                Some(folder) => Some(self.named_folder(folder)?),
-                None => self.env.project(),
-            },
-            outside: summing.outside || set.outside,
-            hidden: self.hidden(),
-            limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
-            summarizer,
-            before: hook(&set.before),
-            after: hook(&set.after),
-            clock: Box::new(move || env().now()),
-            sink,
-        })
-    }
+/// Builds the kit from the command line, with the settings as defaults.
+pub(crate) fn kit(
+    context: &Context,
+    summing: &Summing,
+    settings: &Settings,
+    opened: &Opened,
+) -> Result<Kit, CommandError> {
+    let set = &settings.compaction;
+    let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
+        (Some(keep), _) => keep,
+        (None, Some(keep)) => keep.parse().map_err(|why: String| {
+            CommandError::user(anyhow!("compaction.keep in the settings cannot be {keep:?}: {why}"))
+        })?,
+        (None, None) => plan::KEEP,
+    };
+    let sink: Sink = if summing.events { Rc::new(Output::event) } else { Rc::new(|_| ()) };
+    let name = summing.summarizer.as_deref().or(unless_blank(set.summarizer.as_deref()));
+    let summarizer = match name {
+        None | Some(EXTRACT) => None,
+        Some(name) => Some(model(&context.env, settings, name, &sink)?),
+    };
+    let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
+    let hook = |line: &Option<String>| {
+        unless_blank(line.as_deref())
+            .map(|line| hook(line.to_owned(), context.env.current_dir.clone(), limit))
+    };
+    let env = context.env.ambient_source();
+    Ok(Kit {
+        asked: Asked {
+            window: summing.window,
+            limits: limits(settings, None, opened)?,
+            ..usual(settings)
+        },
+        keep,
+        focus: summing.focus.clone().or(unless_blank(set.focus.as_deref()).map(str::to_owned)),
+        rule: rule(settings),
+        strict: summing.strict || set.strict,
+        folder: match &summing.folder {
+            Some(folder) => Some(named_folder(&context.env, folder)?),
+            None => context.env.project(),
+        },
+        outside: summing.outside || set.outside,
+        hidden: hidden(context),
+        limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
+        summarizer,
+        before: hook(&set.before),
+        after: hook(&set.after),
+        clock: Box::new(move || env().now()),
+        sink,
+    })
+}
 
-    /// Returns a folder named on the command line, if it exists.
-    fn named_folder(&self, named: &Path) -> Result<PathBuf, CommandError> {
-        let folder = self.env.current_dir.join(named);
-        if folder.is_dir() {
-            return Ok(folder);
+/// Returns a folder named on the command line, if it exists.
+fn named_folder(env: &Env, named: &Path) -> Result<PathBuf, CommandError> {
+    let folder = env.current_dir.join(named);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let named = shown(named);
+    Err(CommandError::user(anyhow!(
+        "--folder {named}: there is no such folder; name an existing one"
+    )))
+}
+
+/// Returns undertext's own folders, wherever they are. No file in them is ever shown to a model.
+fn hidden(context: &Context) -> Vec<PathBuf> {
+    let env = &context.env;
+    let own = [&env.config, &env.own_store, &env.state, &context.store];
+    own.into_iter().flatten().cloned().collect()
+}
+
+/// Creates the model of a provider in the settings. Sends nothing.
+pub(crate) fn model(
+    env: &Env,
+    settings: &Settings,
+    name: &str,
+    sink: &Sink,
+) -> Result<Model, CommandError> {
+    let provider = provider(settings, name)?;
+    let missing = |key: &str| {
+        CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
+            .hinted(Hint::settings(""))
+    };
+    let limit = provider.timeout.map(Duration::from_secs);
+    let api = match provider.kind {
+        ProviderKind::Command => {
+            let line =
+                unless_blank(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
+            let mut command = Command::new(line).named(name);
+            command.window = provider.window;
+            command.task.limit = limit.unwrap_or(command.task.limit);
+            return Ok(Model::Command(command));
         }
-        let named = shown(named);
-        Err(CommandError::user(anyhow!(
-            "--folder {named}: there is no such folder; name an existing one"
-        )))
+        ProviderKind::Openai => Api::OpenAi,
+        ProviderKind::Anthropic => Api::Anthropic,
+    };
+    let url = unless_blank(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
+    let model = unless_blank(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
+    let mut endpoint = Endpoint::new(api, url, model);
+    let variable = |name: &str| env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
+    if let Some(key) = unless_blank(provider.key_env.as_deref()) {
+        let value = variable(key).ok_or_else(|| {
+            CommandError::user(anyhow!("the key of provider.{name} is not set"))
+                .hinted(format!("put it into the environment, as {key}"))
+        })?;
+        endpoint.key = Some(Key::new(&value));
     }
-
-    /// Returns undertext's own folders, wherever they are. No file in them is ever shown to a model.
-    fn hidden(&self) -> Vec<PathBuf> {
-        let env = &self.env;
-        let homes = [&env.config_home, &env.data_home, &env.state_home].into_iter().flatten();
-        homes.map(|home| home.join("undertext")).chain(self.store.clone()).collect()
-    }
-
-    /// Creates the model of a provider in the settings. Sends nothing.
-    pub(crate) fn model(
-        &self,
-        settings: &Settings,
-        name: &str,
-        sink: &Sink,
-    ) -> Result<Model, CommandError> {
-        let provider = provider(settings, name)?;
-        let missing = |key: &str| {
-            CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
-                .hinted(Hint::settings(""))
-        };
-        let limit = provider.timeout.map(Duration::from_secs);
-        let api = match provider.kind {
-            ProviderKind::Command => {
-                let line =
-                    unless_blank(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
-                let mut command = Command::new(line).named(name);
-                command.window = provider.window;
-                command.task.limit = limit.unwrap_or(command.task.limit);
-                return Ok(Model::Command(command));
-            }
-            ProviderKind::Openai => Api::OpenAi,
-            ProviderKind::Anthropic => Api::Anthropic,
-        };
-        let url = unless_blank(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
-        let model = unless_blank(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
-        let mut endpoint = Endpoint::new(api, url, model);
-        let variable =
-            |name: &str| self.env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
-        if let Some(key) = unless_blank(provider.key_env.as_deref()) {
-            let value = variable(key).ok_or_else(|| {
-                CommandError::user(anyhow!("the key of provider.{name} is not set"))
-                    .hinted(format!("put it into the environment, as {key}"))
-            })?;
-            endpoint.key = Some(Key::new(&value));
+    endpoint.insecure = provider.insecure;
+    endpoint.window = provider.window;
+    endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
+    endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
+    endpoint.streams = provider.stream;
+    endpoint.caches = provider.cache.unwrap_or(endpoint.caches);
+    endpoint.limit_name = unless_blank(provider.max_tokens_as.as_deref()).map(str::to_owned);
+    endpoint.network = Network::of(url, &variable);
+    endpoint.network.roots = roots(env)?;
+    let (sink, source) = (Rc::clone(sink), env.ambient_source());
+    let refused = |error: ModelError| match error.fault {
+        Fault::Exposed => {
+            let why = format!("provider.{name} would send its key to {url} unencrypted");
+            let leave = format!("or set insecure = true in [provider.{name}] of config.toml");
+            CommandError::user(anyhow!(why)).hinted("use an https:// address").hinted(leave)
         }
-        endpoint.insecure = provider.insecure;
-        endpoint.window = provider.window;
-        endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
-        endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
-        endpoint.streams = provider.stream;
-        endpoint.caches = provider.cache.unwrap_or(endpoint.caches);
-        endpoint.limit_name = unless_blank(provider.max_tokens_as.as_deref()).map(str::to_owned);
-        endpoint.network = Network::of(url, &variable);
-        endpoint.network.roots = self.roots()?;
-        let (sink, source) = (Rc::clone(sink), self.env.ambient_source());
-        let refused = |error: ModelError| match error.fault {
-            Fault::Exposed => {
-                let why = format!("provider.{name} would send its key to {url} unencrypted");
-                let leave = format!("or set insecure = true in [provider.{name}] of config.toml");
-                CommandError::user(anyhow!(why)).hinted("use an https:// address").hinted(leave)
-            }
-            _ => CommandError::user(anyhow!(error)),
-        };
-        let http = Http::new(endpoint)
-            .map_err(refused)?
-            .noticed(move |event| sink(event))
-            .timed(move || source().now());
-        Ok(Model::Http(Box::new(http)))
-    }
+        _ => CommandError::user(anyhow!(error)),
+    };
+    let http = Http::new(endpoint)
+        .map_err(refused)?
+        .noticed(move |event| sink(event))
+        .timed(move || source().now());
+    Ok(Model::Http(Box::new(http)))
+}
 
-    /// Reads the certificates that replace the default ones, if the environment names a file of them.
-    fn roots(&self) -> Result<Option<String>, CommandError> {
-        let Some(path) = self.env.variable(ROOTS).map(Path::new) else { return Ok(None) };
-        let read = disk::read_text(path, disk::TEXT).map_err(|error| {
-            let (path, why) = (shown(path), disk::words(&error));
-            CommandError::user(anyhow!("{ROOTS} names {path}, which cannot be read: {why}"))
-                .hinted(format!(
-                    "undertext does not fall back to other certificates; name a readable file, or unset {ROOTS}"
-                ))
-        });
-        read.map(Some)
-    }
+/// Reads the certificates that replace the default ones, if the environment names a file of them.
+fn roots(env: &Env) -> Result<Option<String>, CommandError> {
+    let Some(path) = env.variable(ROOTS).map(Path::new) else { return Ok(None) };
+    let read = disk::read_text(path, disk::TEXT).map_err(|error| {
+        let (path, why) = (shown(path), disk::words(&error));
+        CommandError::user(anyhow!("{ROOTS} names {path}, which cannot be read: {why}"))
+            .hinted(format!(
+                "undertext does not fall back to other certificates; name a readable file, or unset {ROOTS}"
+            ))
+    });
+    read.map(Some)
 }
 
 /// Returns the request that the settings describe, for the whole history.
@@ -359,12 +349,10 @@ pub(crate) fn usual(settings: &Settings) -> Asked {
     }
 }
 
-impl Context {
-    /// Returns the default request of an agent. Unreadable settings count as empty.
-    pub(crate) fn usual(&mut self) -> Asked {
-        let settings = self.read_settings().map(|read| read.settings).unwrap_or_default();
-        usual(&settings)
-    }
+/// Returns the default request of an agent. Unreadable settings count as empty.
+pub(crate) fn usual_request(context: &mut Context) -> Asked {
+    let settings = context.read_settings().map(|read| read.settings).unwrap_or_default();
+    usual(&settings)
 }
 
 /// Returns the window sizes from the settings.
@@ -507,7 +495,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     if let Some(left) = &done.left {
         context.say(&format!("The previous state is kept as branch {left}"))?;
     }
-    context.say_written(done.done.written.as_deref(), done.done.rotated.as_deref())
+    say_written(context, done.done.written.as_deref(), done.done.rotated.as_deref())
 }
 
 /// Warns of failures in a compaction that was made anyway.
@@ -525,9 +513,4 @@ pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
 pub(crate) fn shares(losses: &[Loss]) -> String {
     let share = |loss: &Loss| format!("{} of {} {}", loss.kept, loss.of, loss.kind.as_str());
     losses.iter().map(share).collect::<Vec<_>>().join(", ")
-}
-
-/// Creates the error for a model that failed.
-pub(crate) fn failed(error: impl Into<anyhow::Error>) -> CommandError {
-    CommandError::new(Kind::Failed, error)
 }

@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 use undertext::verbs::{self, Layers};
 
 use super::common::shown;
-use super::error::{CommandError, Exit};
-use super::{Context, env};
+use super::{CommandError, Context, Exit, chosen, env};
 
 /// Create a session in this folder
 #[derive(Debug, clap::Args)]
@@ -40,23 +39,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         preferences: object(&args.prefer),
         configuration: object(&args.configure),
     };
-    let here = args.here.then(|| context.make_here()).transpose()?;
-    let workspace = context.workspace();
+    let here = args.here.then(|| chosen::make_here(context)).transpose()?;
+    let workspace = verbs::workspace(&context.env.current_dir);
     let mut archive = context.open_writer()?;
     // Trust the store while it is still empty: if this command is interrupted later, a second run can trust it again.
     if let Some(folder) = &here {
-        context.trust(folder)?;
+        chosen::trust(&context.env, folder)?;
     }
     let created = verbs::new(&mut archive, &layers, &workspace)?;
-    context.begin(&created.session, 0);
+    context.begun = Some((created.session.name.clone(), 0));
     if let Some(folder) = here {
         let name = context.env.homely(&folder);
         context.output.note(&format!("Store: {name}, for commands in this folder and below"));
     }
     let (id, live) = (&created.session.name.id, created.live.as_deref());
-    if context.answer(&created)? {
-        return Ok(Exit::Yes);
-    }
+    context.answer(&created)?;
     context.say(&format!("Session {id}"))?;
     if let Some(live) = live {
         context.say(&format!("Live file {}", shown(live)))?;

@@ -4,30 +4,28 @@ use std::ffi::OsStr;
 
 use undertext::verbs::{Archive, Session, SessionError};
 
-use super::Context;
-use super::error::CommandError;
-use super::revert::Side;
+use super::revert::{Side, no_place};
+use super::{CommandError, Context};
 
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other build asks")]
-impl Context {
-    pub(crate) fn may_pick(&self) -> bool {
-        false
-    }
 
-    pub(super) fn pick_session(
-        &mut self,
-        _archive: &Archive,
-        _wanted: Option<&OsStr>,
-        _error: &SessionError,
-    ) -> Result<Option<Session>, CommandError> {
-        Ok(None)
-    }
+pub(crate) fn may_pick(context: &Context) -> bool {
+    false
+}
 
-    pub(super) fn pick_place(
-        &mut self,
-        _wanted: Option<&OsStr>,
-        _side: Side,
-    ) -> Result<String, CommandError> {
-        Err(Self::no_place())
-    }
+pub(super) fn pick_session(
+    context: &mut Context,
+    _archive: &Archive,
+    _wanted: Option<&OsStr>,
+    _error: &SessionError,
+) -> Result<Option<Session>, CommandError> {
+    Ok(None)
+}
+
+pub(super) fn pick_place(
+    context: &mut Context,
+    _wanted: Option<&OsStr>,
+    _side: Side,
+) -> Result<String, CommandError> {
+    Err(no_place())
 }

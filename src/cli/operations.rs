@@ -5,12 +5,9 @@ use undertext::model::{Command, Text};
 use undertext::report::{OperationView, Waiting};
 use undertext::verbs;
 
-use super::Context;
-use super::common::{counted, short_ids};
-use super::error::{CommandError, Exit};
-use super::words::About;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::common::{counted, exit_of, short_ids};
+use super::{About, CommandError, Context, Exit};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::DIGITS;
 
 /// Default number of operations listed for all sessions.
@@ -67,13 +64,12 @@ pub(super) fn list(
         let what = "its record does not match its hash and is not shown";
         context.output.warn(&format!("operation {n} of session {} is damaged: {what}", session.id));
     }
-    let exit = context.end(damaged.is_empty());
+    let exit = exit_of(context, damaged.is_empty());
     if context.answer_all(&found)? {
         return Ok(exit);
     }
     context.output.page()?;
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, right, left, left, left, left]);
+    let mut table = Table::new([Left, Right, Left, Left, Left, Left]);
     let ids: Vec<&str> = found.iter().map(|view| view.session.id.as_str()).collect();
     for (view, session) in found.iter().zip(short_ids(&ids)) {
         let operation = &view.operation;

@@ -15,8 +15,8 @@ use clap::ColorChoice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use undertext::report::{Hint, Line};
 
+use super::CommandError;
 use super::env::{self, Env};
-use super::error::CommandError;
 use super::hint::Naming;
 use crate::render::style::{Label, Styles};
 use crate::render::{json, safe, units, wrap};
@@ -174,7 +174,9 @@ impl Output {
         let spawned = pager.spawn();
         match spawned.map(|mut child| (child.stdin.take(), child)) {
             Ok((Some(stdin), child)) => {
-                self.redirect(Box::new(stdin))?;
+                self.clear_progress();
+                self.data.flush()?;
+                self.data = BufWriter::with_capacity(BUFFER, Box::new(stdin));
                 self.pager = Pager::Running(child);
             }
             // Without a pager, the data is written directly.
@@ -340,13 +342,6 @@ impl Output {
             let _ = self.data.flush();
             let _ = self.talk.write_all(shown.as_bytes());
         }
-    }
-
-    fn redirect(&mut self, to: Box<dyn Write>) -> io::Result<()> {
-        self.clear_progress();
-        self.data.flush()?;
-        self.data = BufWriter::with_capacity(BUFFER, to);
-        Ok(())
     }
 
     fn clear_progress(&mut self) {

@@ -25,9 +25,10 @@ use undertext::store::{SessionFilter, SessionKey};
 use undertext::verbs::{self, Archive, Having, Order};
 
 use super::common::{self, counted};
-use super::error::{CommandError, Exit};
-use super::sessions::Rows;
-use super::{Context, NAME, current, setup};
+use super::env::Env;
+use super::pointed::{agent_folders, forgetful_agents, homes};
+use super::sessions::{Rows, read_list, show_sessions};
+use super::{CommandError, Context, Exit, NAME, archive, current, setup};
 use crate::render::style::Label;
 use crate::render::wrap::{fit, wrap};
 use crate::render::{safe, units};
@@ -60,11 +61,11 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
         Err(error) if error.is_absence() => return welcome(context),
         opened => opened?,
     };
-    let (filter, folder) = context.nearest_sessions(&archive)?;
+    let (filter, folder) = archive::nearest_sessions(&context.env, &archive)?;
     if context.json {
-        let listing = context.list(&archive, &filter, &Having::default(), Order::Newest)?;
-        Context::leave(archive);
-        context.keep_glances(&listing.glances);
+        let listing = read_list(context, &archive, &filter, &Having::default(), Order::Newest)?;
+        archive::leave(archive);
+        keep_glances(context, &listing.glances);
         context.answer_all(&listing.sessions)?;
         return context.tell_unread_sessions(&listing.damaged);
     }
@@ -98,6 +99,13 @@ impl Overview<'_> {
         };
         let most = if here.sessions.is_empty() { ALONE } else { ELSEWHERE };
         let (elsewhere, more) = self.elsewhere(filter, folder.is_some(), most)?;
+        let rows = |sessions| Rows {
+            sessions,
+            now,
+            is_verbose: false,
+            has_folders: false,
+            has_heads: false,
+        };
         self.head()?;
         self.weeks(now)?;
         self.context.say("")?;
@@ -106,7 +114,7 @@ impl Overview<'_> {
             let count = here.sessions.len() as u64 + here.more as u64;
             let title = format!("{shown}  {}", counted(count, "session", "sessions"));
             self.title(&title)?;
-            self.rows(&here.sessions, now, HasFolders::No)?;
+            show_sessions(self.context, rows(&here.sessions))?;
             if here.more > 0 {
                 let line = Line::new("sessions");
                 let line = if folder == self.context.env.current_dir {
@@ -125,7 +133,7 @@ impl Overview<'_> {
                 let shown = self.context.env.homely(&self.context.env.current_dir);
                 self.title(&format!("No sessions in {shown}. Elsewhere"))?;
             }
-            self.rows(&elsewhere, now, HasFolders::Yes)?;
+            show_sessions(self.context, Rows { has_folders: true, ..rows(&elsewhere) })?;
             if more > 0 {
                 self.more(more, &Line::new("sessions"))?;
             }
@@ -133,17 +141,17 @@ impl Overview<'_> {
         self.context.say("")?;
         self.warnings(now)?;
         let shown: Vec<&ListedSession> = here.sessions.iter().chain(&elsewhere).collect();
-        self.context.legend(&shown)?;
+        legend(self.context, &shown)?;
         self.steps(&shown)?;
         let glances = std::mem::take(&mut self.glances);
-        self.context.keep_glances(&glances);
+        keep_glances(self.context, &glances);
         let damaged = std::mem::take(&mut self.damaged);
         self.context.tell_unread_sessions(&damaged)
     }
 
     fn list(&mut self, filter: &SessionFilter) -> Result<Listing, CommandError> {
         let having = Having::default();
-        let mut listing = self.context.list(&self.archive, filter, &having, Order::Newest)?;
+        let mut listing = read_list(self.context, &self.archive, filter, &having, Order::Newest)?;
         self.glances.append(&mut listing.glances);
         self.damaged.append(&mut listing.damaged);
         Ok(listing)
@@ -204,7 +212,7 @@ impl Overview<'_> {
         let line = line.replacen(NAME, &styles.paint(Label::Heading, NAME), 1);
         let gap = gap.filter(|_| !imported.is_empty()).map(|gap| " ".repeat(gap + 2));
         let right = gap.map(|gap| gap + &styles.paint(Label::Dim, &imported));
-        self.context.write(&(line + &right.unwrap_or_default()))
+        write(self.context, &(line + &right.unwrap_or_default()))
     }
 
     /// Prints the bar chart of the last four weeks.
@@ -247,28 +255,13 @@ impl Overview<'_> {
         while width(&facts) > columns && facts.pop().is_some() {}
         let styles = self.context.output.styles();
         let bars = styles.paint(Label::Dim, &bars);
-        self.context.write(format!("4 weeks  {bars}  {}", facts.join(" · ")).trim_end())
+        write(self.context, format!("4 weeks  {bars}  {}", facts.join(" · ")).trim_end())
     }
 
     fn title(&mut self, title: &str) -> Result<(), CommandError> {
         let styles = self.context.output.styles();
         let title = styles.paint(Label::Heading, &safe::line(title));
-        self.context.write(&title)
-    }
-
-    fn rows(
-        &mut self,
-        sessions: &[ListedSession],
-        now: Timestamp,
-        folders: HasFolders,
-    ) -> Result<(), CommandError> {
-        self.context.show_sessions(Rows {
-            sessions,
-            now,
-            is_verbose: false,
-            has_folders: folders == HasFolders::Yes,
-            has_heads: false,
-        })
+        write(self.context, &title)
     }
 
     fn more(&mut self, more: usize, line: &Line) -> Result<(), CommandError> {
@@ -276,14 +269,14 @@ impl Overview<'_> {
         let more = units::grouped(more as u64);
         let styles = self.context.output.styles();
         let told = styles.paint(Label::Dim, &format!("… {more} more: {line}"));
-        self.context.write(&told)
+        write(self.context, &told)
     }
 
     /// Prints warnings of possible losses, the most urgent first.
     fn warnings(&mut self, now: Timestamp) -> Result<(), CommandError> {
         let mut warnings = Vec::new();
-        let agents = self.context.agent_folders();
-        for forgetful in self.context.forgetful_agents() {
+        let agents = agent_folders(&self.context.env);
+        for forgetful in forgetful_agents(&self.context.env) {
             let of = agents.iter().find(|folder| folder.agent == forgetful.agent);
             let Some(format) = of.map(|folder| folder.format.to_owned()) else { continue };
             let used = |days: u64| -> Result<u64, CommandError> {
@@ -315,7 +308,7 @@ impl Overview<'_> {
         for warning in warnings.iter().take(MOST_WARNINGS) {
             let sign = styles.paint(Label::Warning, "!");
             let warning = fit(&safe::line(warning), 2, self.context.output.width());
-            self.context.write(&format!("{sign} {warning}"))?;
+            write(self.context, &format!("{sign} {warning}"))?;
         }
         Ok(())
     }
@@ -323,7 +316,7 @@ impl Overview<'_> {
     /// Suggests next steps with the newest session.
     fn steps(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
         let settings = self.context.read_settings().map(|read| read.settings.hints);
-        let is_familiar = || self.context.used().len() >= FAMILIAR;
+        let is_familiar = || used(&self.context.env).len() >= FAMILIAR;
         if settings.unwrap_or_default() == Hints::First && is_familiar() {
             return Ok(());
         }
@@ -336,7 +329,7 @@ impl Overview<'_> {
             word =
                 prompt.and_then(|prompt| telling(common::first_line(&prompt)).map(str::to_owned));
             // Without a session, a command uses the newest of this folder or of a parent folder.
-            let taken = self.context.lookup(&self.archive, None).ok();
+            let taken = archive::lookup(&self.context.env, &self.archive, None).ok();
             if taken.is_none_or(|taken| taken.key != newest.key) {
                 let name = self.context.short_name(&self.archive, &newest)?;
                 self.context.output.naming().session = Some(name.into());
@@ -350,7 +343,7 @@ impl Overview<'_> {
             ),
             (Line::new("help"), "list all commands"),
         ];
-        self.context.show_steps(&steps)
+        show_steps(self.context, &steps)
     }
 }
 
@@ -361,107 +354,109 @@ fn telling(prompt: &str) -> Option<&str> {
     words.max_by_key(|word| word.chars().count())
 }
 
-/// Whether the rows show the sessions' folders.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HasFolders {
-    Yes,
-    No,
-}
-
 /// Introduces undertext when there are no sessions yet.
 fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
-    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
-    let looked = context.looked_in();
-    context.say(&format!("{about}\n\nNo sessions yet. Looked in {looked}.\n"))?;
-    context.show_steps(&[
-        (Line::new("import").with("PATH"), "import sessions from elsewhere"),
-        (Line::new("help"), "list all commands"),
-    ])?;
+    let about = super::command().get_about().map(ToString::to_string).unwrap_or_default();
+    let looked = looked_in(&context.env);
+    let words =
+        safe::text(&format!("{about}\n\nNo sessions yet. Looked in {looked}.\n")).into_owned();
+    write(context, &fit(&words, 0, context.output.width()))?;
+    show_steps(
+        context,
+        &[
+            (Line::new("import").with("PATH"), "import sessions from elsewhere"),
+            (Line::new("help"), "list all commands"),
+        ],
+    )?;
     Ok(Exit::Yes)
 }
 
-impl Context {
-    /// Lists the usual folders of agents.
-    pub(crate) fn looked_in(&self) -> String {
-        let homes = self.homes().into_iter().filter(|home| home.is_usual);
-        let mut looked: Vec<String> = homes.map(|home| self.env.homely(&home.path)).collect();
-        looked.dedup();
-        looked.join(", ")
-    }
+/// Lists the usual folders of agents.
+pub(crate) fn looked_in(env: &Env) -> String {
+    let homes = homes(env).into_iter().filter(|home| home.is_usual);
+    let mut looked: Vec<String> = homes.map(|home| env.homely(&home.path)).collect();
+    looked.dedup();
+    looked.join(", ")
+}
 
-    /// Returns the file that lists the commands a person has used, while they are few.
-    fn used_file(&self) -> Option<PathBuf> {
-        Some(self.env.state_home.as_ref()?.join("undertext/used"))
-    }
+/// Returns the file that lists the commands a person has used, while they are few.
+fn used_file(env: &Env) -> Option<PathBuf> {
+    env.state.as_ref().map(|state| state.join("used"))
+}
 
-    fn used(&self) -> BTreeSet<String> {
-        let text = self.used_file().map(|file| disk::read_text(&file, disk::TEXT));
-        let text = text.and_then(Result::ok).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
+fn used(env: &Env) -> BTreeSet<String> {
+    let text = used_file(env).map(|file| disk::read_text(&file, disk::TEXT));
+    let text = text.and_then(Result::ok).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
 
-    /// Records that a person has used this command.
-    pub(super) fn note_use(&self) {
-        let is_person = self.env.terminal.stdout && current::is_current(&self.verb);
-        let used = if is_person { self.used() } else { BTreeSet::new() };
-        let is_new = is_person && !used.contains(&self.verb) && used.len() < FAMILIAR;
-        let Some(file) = self.used_file().filter(|_| is_new && !self.verb.is_empty()) else {
-            return;
-        };
-        // If the file cannot be written, the next steps are shown again.
-        let _ = file.parent().map(disk::make_folders);
-        if let Ok(mut file) = disk::open_or_make(&file) {
-            let _ = file.seek(SeekFrom::End(0));
-            let _ = writeln!(file, "{}", self.verb);
-        }
+/// Records that a person has used this command.
+pub(super) fn note_use(context: &Context) {
+    let is_person = context.env.terminal.stdout && current::is_current(&context.verb);
+    let used = if is_person { used(&context.env) } else { BTreeSet::new() };
+    let is_new = is_person && !used.contains(&context.verb) && used.len() < FAMILIAR;
+    let Some(file) = used_file(&context.env).filter(|_| is_new && !context.verb.is_empty()) else {
+        return;
+    };
+    // If the file cannot be written, the next steps are shown again.
+    let _ = file.parent().map(disk::make_folders);
+    if let Ok(mut file) = disk::open_or_make(&file) {
+        let _ = file.seek(SeekFrom::End(0));
+        let _ = writeln!(file, "{}", context.verb);
     }
+}
 
-    /// Saves the glances that a list computed, if the store is the user's own and nobody is writing to it.
-    pub(crate) fn keep_glances(&mut self, glances: &[(SessionKey, Glance)]) {
-        if glances.is_empty() || !self.is_own_store() {
-            return;
-        }
-        let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
-        if let Ok(archive) = self.open_writer() {
-            // Glances are a cache; the next list recomputes what is missing.
-            let _ = verbs::keep_glances(&archive, glances);
-        }
-        self.wait = wait;
+/// Saves the glances that a list computed, if the store is the user's own and nobody is writing to it.
+pub(crate) fn keep_glances(context: &mut Context, glances: &[(SessionKey, Glance)]) {
+    if glances.is_empty() || !current::is_own_store(context) {
+        return;
     }
+    let wait = std::mem::replace(&mut context.wait, Duration::ZERO);
+    if let Ok(archive) = context.open_writer() {
+        // Glances are a cache; the next list recomputes what is missing.
+        let _ = verbs::keep_glances(&archive, glances);
+    }
+    context.wait = wait;
+}
 
-    /// Explains the symbols in a list of sessions.
-    pub(crate) fn legend(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
-        self.explain_signs(&[
+/// Explains the symbols in a list of sessions.
+pub(crate) fn legend(context: &mut Context, shown: &[&ListedSession]) -> Result<(), CommandError> {
+    explain_signs(
+        context,
+        &[
             (shown.iter().any(|it| it.open), "● open in its agent"),
             (shown.iter().any(|it| it.reverted > 0), "↶ reverted branches"),
             (shown.iter().any(|it| it.compactions > 0), "◆ compactions"),
             (shown.iter().any(|it| it.tokens.is_some()), "%: of the window"),
-        ])
-    }
+        ],
+    )
+}
 
-    /// Explains those symbols that are shown.
-    pub(crate) fn explain_signs(&mut self, signs: &[(bool, &str)]) -> Result<(), CommandError> {
-        let signs = signs.iter().filter(|(is_shown, _)| *is_shown).map(|(_, words)| *words);
-        let signs = signs.collect::<Vec<_>>().join("   ");
-        let styles = self.output.styles();
-        for row in wrap(&signs, self.output.width()).iter().filter(|row| !row.is_empty()) {
-            self.write(&styles.paint(Label::Dim, row))?;
-        }
-        Ok(())
+/// Explains those symbols that are shown.
+pub(crate) fn explain_signs(
+    context: &mut Context,
+    signs: &[(bool, &str)],
+) -> Result<(), CommandError> {
+    let signs = signs.iter().filter(|(is_shown, _)| *is_shown).map(|(_, words)| *words);
+    let signs = signs.collect::<Vec<_>>().join("   ");
+    let styles = context.output.styles();
+    for row in wrap(&signs, context.output.width()).iter().filter(|row| !row.is_empty()) {
+        write(context, &styles.paint(Label::Dim, row))?;
     }
+    Ok(())
+}
 
-    /// Prints a line that is already escaped and may be styled.
-    fn write(&mut self, line: &str) -> Result<(), CommandError> {
-        Ok(writeln!(self.output, "{line}")?)
-    }
+/// Prints a line that is already escaped and may be styled.
+fn write(context: &mut Context, line: &str) -> Result<(), CommandError> {
+    Ok(writeln!(context.output, "{line}")?)
+}
 
-    fn show_steps(&mut self, steps: &[(Line, &str)]) -> Result<(), CommandError> {
-        let lines: Vec<String> = steps.iter().map(|(line, _)| self.output.spell(line)).collect();
-        let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
-        for (line, (_, words)) in lines.iter().zip(steps) {
-            let room = " ".repeat(column.saturating_sub(safe::width(line)));
-            self.write(&format!("{line}{room}{words}"))?;
-        }
-        Ok(())
+fn show_steps(context: &mut Context, steps: &[(Line, &str)]) -> Result<(), CommandError> {
+    let lines: Vec<String> = steps.iter().map(|(line, _)| context.output.spell(line)).collect();
+    let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
+    for (line, (_, words)) in lines.iter().zip(steps) {
+        let room = " ".repeat(column.saturating_sub(safe::width(line)));
+        write(context, &format!("{line}{room}{words}"))?;
     }
+    Ok(())
 }

@@ -13,17 +13,16 @@ use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
 use undertext::store::{Listed, SessionFilter};
 use undertext::verbs::{self, Archive, GraphNode, Line, Session, SessionError};
 
-use super::common::{self, counted};
-use super::error::CommandError;
-use super::revert::Side;
-use super::{Context, Opened};
+use super::common::{self, counted, within};
+use super::env::Env;
+use super::revert::{Side, no_place};
+use super::{CommandError, Context, Opened, pointed};
 use crate::browse::{self, Picker, Piece, Preview, Row};
-use crate::render::answers;
 use crate::render::call::Caller;
-use crate::render::harness;
 use crate::render::style::Label;
 use crate::render::time::Zone;
 use crate::render::units::DIGITS;
+use crate::render::{answers, harness};
 
 /// Commands that programs call, even if they have a terminal.
 const CALLED: [&str; 2] = ["completions", "hook"];
@@ -38,123 +37,118 @@ const TURNS: usize = 4;
 const FIRST: usize = 24;
 const LINES: usize = 10;
 
-impl Context {
-    /// Returns true if a person can be asked to pick something.
-    pub(crate) fn may_pick(&self) -> bool {
-        let env = &self.env;
-        let takes_sequences = env.variable("TERM").is_some() && !env.is_dumb;
-        let is_person = env.terminal.stdin && env.terminal.stderr && takes_sequences;
-        let is_program = self.json || self.output.is_quiet() || CALLED.contains(&&*self.verb);
-        is_person && !is_program && browse::has_room()
-    }
+/// Returns true if a person can be asked to pick something.
+pub(crate) fn may_pick(context: &Context) -> bool {
+    let env = &context.env;
+    let takes_sequences = env.variable("TERM").is_some() && !env.is_dumb;
+    let is_person = env.terminal.stdin && env.terminal.stderr && takes_sequences;
+    let is_program = context.json || context.output.is_quiet() || CALLED.contains(&&*context.verb);
+    is_person && !is_program && browse::has_room()
+}
 
-    /// Lets a person pick a session if a word finds none or several. Returns `None` if nobody can be asked.
-    pub(super) fn pick_session(
-        &mut self,
-        archive: &Archive,
-        wanted: Option<&OsStr>,
-        error: &SessionError,
-    ) -> Result<Option<Session>, CommandError> {
-        let word: Option<OsString> = wanted.map(OsStr::to_owned);
-        if let Some((_, name)) = self.picked.as_ref().filter(|(picked, _)| *picked == word) {
-            return Ok(archive.session(name)?);
+/// Lets a person pick a session if a word finds none or several. Returns `None` if nobody can be asked.
+pub(super) fn pick_session(
+    context: &mut Context,
+    archive: &Archive,
+    wanted: Option<&OsStr>,
+    error: &SessionError,
+) -> Result<Option<Session>, CommandError> {
+    let word: Option<OsString> = wanted.map(OsStr::to_owned);
+    if let Some((_, name)) = context.picked.as_ref().filter(|(picked, _)| *picked == word) {
+        return Ok(archive.session(name)?);
+    }
+    if archive.root().is_none() || !may_pick(context) {
+        return Ok(None);
+    }
+    let (why, query) = match error {
+        SessionError::NoSessionHere(folder) => {
+            (format!("there is no session in {}", context.env.homely(folder)), "")
         }
-        if archive.root().is_none() || !self.may_pick() {
-            return Ok(None);
-        }
-        let (why, query) = match error {
-            SessionError::NoSessionHere(folder) => {
-                (format!("there is no session in {}", self.env.homely(folder)), "")
-            }
-            SessionError::NoSession(_) if WITH_TEXT.contains(&&*self.verb) => return Ok(None),
-            SessionError::NoSession(word) => (format!("there is no session {word:?}"), &**word),
-            error => (error.to_string(), ""),
-        };
-        // Previews overlay what live files have beyond the store. An archive that is about to be changed must not have that
-        // overlay.
-        let root = self.root()?;
-        let reader = self.reader(&root)?;
-        let sessions = match error {
-            SessionError::AmbiguousSession { matches, .. } => matches.clone(),
-            _ => self.all_sessions(&reader)?,
-        };
-        if sessions.is_empty() {
-            return Ok(None);
-        }
-        let (zone, now) = (self.env.zone, self.env.ambient().now());
-        let folders: Vec<String> = sessions.iter().map(|listed| self.folder_of(listed)).collect();
-        let open = verbs::open_sessions(&self.agent_folders());
-        let open = |name: &SessionName| {
-            open.iter().any(|open| open.format == name.format && open.session == name.id)
-        };
-        let rows = session_rows(&sessions, &folders, &open, zone, now);
-        let mut preview = |n: usize| {
-            let found = sessions.get(n).zip(folders.get(n));
-            let shown = found.map(|(listed, folder)| show_session(&reader, listed, folder, zone));
-            shown.unwrap_or_default()
-        };
-        let prompt = format!("{}: which session? ({why})", self.verb);
-        let picked = self.pick(&prompt, rows, query, &mut preview)?;
-        let picked = sessions.get(picked).map(|listed| listed.name.clone());
-        let session = picked.as_ref().map(|name| archive.session(name)).transpose()?.flatten();
-        self.picked = picked.map(|name| (word, name));
-        Ok(session)
+        SessionError::NoSession(_) if WITH_TEXT.contains(&&*context.verb) => return Ok(None),
+        SessionError::NoSession(word) => (format!("there is no session {word:?}"), &**word),
+        error => (error.to_string(), ""),
+    };
+    // Previews overlay what live files have beyond the store. An archive that is about to be changed must not have that
+    // overlay.
+    let root = context.root()?;
+    let reader = context.reader(&root)?;
+    let sessions = match error {
+        SessionError::AmbiguousSession { matches, .. } => matches.clone(),
+        _ => all_sessions(&context.env, &reader)?,
+    };
+    if sessions.is_empty() {
+        return Ok(None);
     }
+    let (zone, now) = (context.env.zone, context.env.ambient().now());
+    let homely = |folder: &String| context.env.homely(folder.as_ref());
+    let folder_of = |listed: &Listed| listed.card.folder.as_ref().map(homely).unwrap_or_default();
+    let folders: Vec<String> = sessions.iter().map(folder_of).collect();
+    let open = verbs::open_sessions(&pointed::agent_folders(&context.env));
+    let open = |name: &SessionName| {
+        open.iter().any(|open| open.format == name.format && open.session == name.id)
+    };
+    let rows = session_rows(&sessions, &folders, &open, zone, now);
+    let mut preview = |n: usize| {
+        let found = sessions.get(n).zip(folders.get(n));
+        let shown = found.map(|(listed, folder)| show_session(&reader, listed, folder, zone));
+        shown.unwrap_or_default()
+    };
+    let prompt = format!("{}: which session? ({why})", context.verb);
+    let picked = pick(context, &prompt, rows, query, &mut preview)?;
+    let picked = sessions.get(picked).map(|listed| listed.name.clone());
+    let session = picked.as_ref().map(|name| archive.session(name)).transpose()?.flatten();
+    context.picked = picked.map(|name| (word, name));
+    Ok(session)
+}
 
-    /// Lets a person pick a turn, and returns its place.
-    pub(super) fn pick_place(
-        &mut self,
-        wanted: Option<&OsStr>,
-        side: Side,
-    ) -> Result<String, CommandError> {
-        let opened = self.find(wanted)?;
-        self.follow(&opened);
-        let turns = Turns::of(verbs::graph(&opened.at()?, false)?.nodes);
-        let (zone, now) = (self.env.zone, self.env.ambient().now());
-        let rows = turns.rows(zone, now);
-        if rows.is_empty() {
-            return Err(Self::no_place());
-        }
-        let mut preview = |n: usize| turns.show(&opened, n, side).unwrap_or_default();
-        let title = opened.archive.store().card(opened.session.key)?.title;
-        let title = common::titled(title.as_deref());
-        let prompt = match side {
-            Side::Before => format!("revert to just before which turn? ({title})"),
-            Side::After => format!("revert to just after which turn? ({title})"),
-        };
-        let picked = self.pick(&prompt, rows, "", &mut preview)?;
-        turns.place(picked).ok_or_else(Self::no_place)
+/// Lets a person pick a turn, and returns its place.
+pub(super) fn pick_place(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    side: Side,
+) -> Result<String, CommandError> {
+    let opened = context.find(wanted)?;
+    context.follow(&opened);
+    let turns = Turns::of(verbs::graph(&opened.at()?, false)?.nodes);
+    let (zone, now) = (context.env.zone, context.env.ambient().now());
+    let rows = turns.rows(zone, now);
+    if rows.is_empty() {
+        return Err(no_place());
     }
+    let mut preview = |n: usize| turns.show(&opened, n, side).unwrap_or_default();
+    let title = opened.archive.store().card(opened.session.key)?.title;
+    let title = common::titled(title.as_deref());
+    let prompt = match side {
+        Side::Before => format!("revert to just before which turn? ({title})"),
+        Side::After => format!("revert to just after which turn? ({title})"),
+    };
+    let picked = pick(context, &prompt, rows, "", &mut preview)?;
+    turns.place(picked).ok_or_else(no_place)
+}
 
-    fn pick(
-        &mut self,
-        prompt: &str,
-        rows: Vec<Row>,
-        query: &str,
-        preview: &mut dyn FnMut(usize) -> Preview,
-    ) -> Result<usize, CommandError> {
-        let mut picker = Picker::new(prompt, rows, query, self.output.lend()?);
-        let picked = browse::pick(&mut picker, preview).context("cannot draw on the terminal")?;
-        picked.ok_or_else(|| {
-            self.output.note("Nothing picked");
-            CommandError::declined()
-        })
-    }
+fn pick(
+    context: &mut Context,
+    prompt: &str,
+    rows: Vec<Row>,
+    query: &str,
+    preview: &mut dyn FnMut(usize) -> Preview,
+) -> Result<usize, CommandError> {
+    let mut picker = Picker::new(prompt, rows, query, context.output.lend()?);
+    let picked = browse::pick(&mut picker, preview).context("cannot draw on the terminal")?;
+    picked.ok_or_else(|| {
+        context.output.note("Nothing picked");
+        CommandError::declined()
+    })
+}
 
-    /// Returns all sessions, newest first; those of this folder come before the others.
-    fn all_sessions(&self, archive: &Archive) -> Result<Vec<Listed>, CommandError> {
-        let mut all = archive.sessions(&SessionFilter::default())?;
-        let folder = Some(self.within(Path::new(".")));
-        let here = SessionFilter { folder, ..SessionFilter::default() };
-        let here: BTreeSet<_> = archive.sessions(&here)?.iter().map(|listed| listed.key).collect();
-        all.sort_by_key(|listed| !here.contains(&listed.key));
-        Ok(all)
-    }
-
-    fn folder_of(&self, listed: &Listed) -> String {
-        let folder = listed.card.folder.as_deref();
-        folder.map(|folder| self.env.homely(folder.as_ref())).unwrap_or_default()
-    }
+/// Returns all sessions, newest first; those of this folder come before the others.
+fn all_sessions(env: &Env, archive: &Archive) -> Result<Vec<Listed>, CommandError> {
+    let mut all = archive.sessions(&SessionFilter::default())?;
+    let folder = Some(within(env, Path::new(".")));
+    let here = SessionFilter { folder, ..SessionFilter::default() };
+    let here: BTreeSet<_> = archive.sessions(&here)?.iter().map(|listed| listed.key).collect();
+    all.sort_by_key(|listed| !here.contains(&listed.key));
+    Ok(all)
 }
 
 fn session_rows(

@@ -12,94 +12,84 @@ use undertext::report::Forgetful;
 use undertext::trust::Files;
 use undertext::verbs::{self, AgentFolder, Session};
 use undertext::wire::discover::{self, Home};
-use undertext::wire::unread::UnreadHome;
 
-use super::Context;
-use super::error::CommandError;
+use super::env::Env;
+use super::{CommandError, Context};
 
-impl Context {
-    /// Returns a function that looks up a folder in an environment variable.
-    fn variables(&self) -> impl Fn(&str) -> Option<PathBuf> {
-        |name| self.env.variable(name).map(PathBuf::from)
+/// Returns a function that looks up a folder in an environment variable.
+pub(crate) fn variables(env: &Env) -> impl Fn(&str) -> Option<PathBuf> {
+    |name| env.variable(name).map(PathBuf::from)
+}
+
+/// Returns the agents on this machine that delete sessions on their own.
+pub(crate) fn forgetful_agents(env: &Env) -> Vec<Forgetful> {
+    verbs::forgetful(env.home.as_deref(), &variables(env))
+}
+
+/// Returns where agents would store their sessions on this machine.
+pub(crate) fn homes(env: &Env) -> Vec<Home> {
+    discover::homes(env.home.as_deref(), &variables(env))
+}
+
+/// Returns the folders where agents store their sessions on this machine.
+pub(crate) fn agent_folders(env: &Env) -> Vec<AgentFolder> {
+    verbs::agent_folders(env.home.as_deref(), &variables(env))
+}
+
+/// Returns the folders where agents store additional files away from their sessions, each with its format.
+pub(crate) fn annexes(env: &Env) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
+    discover::annexes(env.home.as_deref(), &variables(env)).into_iter()
+}
+
+/// Returns which files of agents may be written.
+pub(crate) fn writable(context: &mut Context) -> Writable {
+    let mut writable = Writable::default();
+    for folder in agent_folders(&context.env) {
+        writable.folder(folder.format, &folder.path);
     }
-
-    /// Returns the agents on this machine that delete sessions on their own.
-    pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
-        verbs::forgetful(self.env.home.as_deref(), &self.variables())
-    }
-
-    /// Returns where agents would store their sessions on this machine.
-    pub(crate) fn homes(&self) -> Vec<Home> {
-        discover::homes(self.env.home.as_deref(), &self.variables())
-    }
-
-    pub(crate) fn agent_roots(&self) -> Vec<PathBuf> {
-        discover::roots(self.env.home.as_deref(), &self.variables())
-    }
-
-    /// Returns the folders where agents store their sessions on this machine.
-    pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
-        verbs::agent_folders(self.env.home.as_deref(), &self.variables())
-    }
-
-    /// Returns the folders on this machine with sessions of unsupported agents.
-    pub(crate) fn unread_folders(&self) -> Vec<(UnreadHome, u64)> {
-        verbs::unread_folders(self.env.home.as_deref(), &self.variables())
-    }
-
-    /// Returns the folders where agents store additional files away from their sessions, each with its format.
-    pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
-        discover::annexes(self.env.home.as_deref(), &self.variables()).into_iter()
-    }
-
-    /// Returns which files of agents may be written.
-    pub(crate) fn writable(&mut self) -> Writable {
-        let mut writable = Writable::default();
-        for folder in self.agent_folders() {
-            writable.folder(folder.format, &folder.path);
+    // A usual folder that is missing may be created again with its files; one that only a variable names may not.
+    for Home { format, path, each, .. } in
+        homes(&context.env).into_iter().filter(|home| home.is_usual)
+    {
+        match each {
+            None => writable.folder(format, &path),
+            Some(each) => writable.folder_in_each(format, &path, each),
         }
-        // A usual folder that is missing may be created again with its files; one that only a variable names may not.
-        for Home { format, path, each, .. } in self.homes().into_iter().filter(|home| home.is_usual)
-        {
-            match each {
-                None => writable.folder(format, &path),
-                Some(each) => writable.folder_in_each(format, &path, each),
-            }
-        }
-        for (format, folder) in self.annexes() {
-            writable.folder(format, &folder);
-        }
-        for list in discover::lists(self.env.home.as_deref(), &self.variables()) {
-            writable.list(&list);
-        }
-        let files = self.pointed().map(|files| files.all()).transpose().unwrap_or_else(|error| {
-            self.output.warn(&format!("the list of attached files cannot be read: {error}"));
+    }
+    for (format, folder) in annexes(&context.env) {
+        writable.folder(format, &folder);
+    }
+    for list in discover::lists(context.env.home.as_deref(), &variables(&context.env)) {
+        writable.list(&list);
+    }
+    let files =
+        pointed(&context.env).map(|files| files.all()).transpose().unwrap_or_else(|error| {
+            context.output.warn(&format!("the list of attached files cannot be read: {error}"));
             None
         });
-        files.into_iter().flatten().for_each(|file| writable.file(file));
-        writable
-    }
+    files.into_iter().flatten().for_each(|file| writable.file(file));
+    writable
+}
 
-    /// Remembers that this user pointed at a file, unless it is in its agent's own folder.
-    pub(crate) fn point_at(&self, file: &Path, session: &Session) -> Result<(), CommandError> {
-        let is_kept = |folder: AgentFolder| {
-            folder.format == session.name.format
-                && folder.path.canonicalize().is_ok_and(|folder| file.starts_with(folder))
-        };
-        if self.agent_folders().into_iter().any(is_kept) {
-            return Ok(());
-        }
-        let Some(files) = self.pointed() else { return Ok(()) };
-        Ok(files.add(file).context("cannot save the path that you named")?)
+/// Remembers that this user pointed at a file, unless it is in its agent's own folder.
+pub(crate) fn point_at(env: &Env, file: &Path, session: &Session) -> Result<(), CommandError> {
+    let is_kept = |folder: AgentFolder| {
+        folder.format == session.name.format
+            && folder.path.canonicalize().is_ok_and(|folder| file.starts_with(folder))
+    };
+    if agent_folders(env).into_iter().any(is_kept) {
+        return Ok(());
     }
+    let Some(files) = pointed(env) else { return Ok(()) };
+    Ok(files.add(file).context("cannot save the path that you named")?)
+}
 
-    /// Forgets that this user pointed at a file.
-    pub(crate) fn forget_file(&self, file: &Path) -> Result<(), CommandError> {
-        let Some(files) = self.pointed() else { return Ok(()) };
-        Ok(files.remove(file).context("cannot forget the file")?)
-    }
+/// Forgets that this user pointed at a file.
+pub(crate) fn forget_file(env: &Env, file: &Path) -> Result<(), CommandError> {
+    let Some(files) = pointed(env) else { return Ok(()) };
+    Ok(files.remove(file).context("cannot forget the file")?)
+}
 
-    fn pointed(&self) -> Option<Files> {
-        Some(Files::of(&self.env.state_home.as_ref()?.join("undertext")))
-    }
+fn pointed(env: &Env) -> Option<Files> {
+    env.state.as_deref().map(Files::of)
 }

@@ -6,11 +6,9 @@ use undertext::context::overflow::{self, Verdict};
 use undertext::report::{Line, Report as _};
 use undertext::verbs;
 
-use super::Context;
 use super::common::Writing;
-use super::error::{CommandError, Exit};
-use super::models::{self, Summing};
-use super::words::About;
+use super::models::{self, Summing, kit};
+use super::{About, CommandError, Context, Exit};
 use crate::render::units::grouped;
 
 /// Shrink a session until it fits its model
@@ -48,9 +46,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut opened = context.change(args.about.wanted()?)?;
     let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
     opened.archive.set_manner(args.writing.manner(context));
-    let kit = context.kit(&args.summing, &settings, &opened)?;
+    let kit = kit(context, &args.summing, &settings, &opened)?;
     kit.warn(context, &opened);
-    let workspace = context.workspace();
+    let workspace = verbs::workspace(&context.env.current_dir);
     let mut emit = |event: &_| (kit.sink)(event);
     let done = verbs::recover(
         &opened.at()?,

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::disk::Refusal;
-use undertext::live;
-use undertext::model;
 use undertext::report::{Hint, Line, Redacted, Remaining};
 use undertext::verbs::{self, Archive, Cause, SessionError, Suspects, Wanted};
+use undertext::wire::discover;
+use undertext::{live, model};
 
 use super::common::{capitalise, counted, short_ids, titled};
-use super::error::{CommandError, Exit};
-use super::words::{About, Noun};
-use super::{Context, Opened, complete, env, secrets, unseen};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::words::Noun;
+use super::{
+    About, CommandError, Context, Exit, Opened, archive, chosen, complete, env, pointed, secrets,
+    settings, unseen,
+};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 
 /// Maximum number of sessions listed in the question.
 const LISTED: usize = 10;
@@ -100,7 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let line = args.rule.iter().fold(line, |line, rule| line.option("rule", rule));
     let mut suspects = Suspects { rules: args.rule.clone(), ..Suspects::default() };
     if args.found {
-        suspects.allowed = context.allowed()?;
+        suspects.allowed = settings::allowed(context)?;
     }
     let Some((session, _)) = place else {
         if args.found {
@@ -257,16 +258,20 @@ fn take_out(
     plan: &Redacted,
 ) -> Result<Redacted, CommandError> {
     let mut archive = context.open_writer()?;
-    let left = context.clear_leftovers();
-    let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
+    let left = archive::clear_leftovers(context);
+    let folders: Vec<_> =
+        pointed::agent_folders(&context.env).into_iter().map(|folder| folder.path).collect();
+    let roots = discover::roots(context.env.home.as_deref(), &pointed::variables(&context.env));
     let unseen = verbs::follow_moved(&mut archive, plan, &folders)?;
-    let mut redacted = verbs::redact(&mut archive, wanted, cause, &context.agent_roots())?;
+    let mut redacted = verbs::redact(&mut archive, wanted, cause, &roots)?;
     redacted.unseen.extend(unseen);
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
-    context.tell_of_each(&redacted.notices);
+    for (name, notice) in redacted.notices.iter().filter(|(_, notice)| archive::is_told(notice)) {
+        context.output.warn(&format!("session {}: {notice}", name.id));
+    }
     if !redacted.is_nowhere() {
-        context.remember(taken_out(&redacted));
+        context.done = Some(taken_out(&redacted));
         return Ok(redacted);
     }
     for path in &redacted.covered {
@@ -285,7 +290,7 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
     if !matches!(wanted, Wanted::Secret(_)) {
         return stores;
     }
-    for root in context.other_stores() {
+    for root in chosen::other_stores(context) {
         let plan = context
             .reader(&root)
             .and_then(|archive| Ok(verbs::redaction(&archive, wanted, Cause::default())?));
@@ -327,7 +332,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     if !plan.rules.is_empty() {
         context.say(&format!("found by {}", plan.rules.join(", ")))?;
     }
-    let mut table = Table::new([Align::Left, Align::Right, Align::Left, Align::Left]);
+    let mut table = Table::new([Left, Right, Left, Left]);
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
     let ids: Vec<&str> = sessions.iter().map(|one| one.session.as_str()).collect();
     for (one, id) in sessions.iter().zip(short_ids(&ids)).take(LISTED) {

@@ -1,13 +1,10 @@
 //! `redo`: undoes an undo.
 
-use undertext::report::Redone;
 use undertext::verbs;
 
-use super::Context;
 use super::common::Moving;
-use super::error::{CommandError, Exit};
-use super::landing::tell_undone;
-use super::words::About;
+use super::landing::{self, Moved};
+use super::{About, CommandError, Context, Exit};
 
 /// Redo what was undone last
 #[derive(Debug, clap::Args)]
@@ -28,7 +25,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = args.moving.begin(context, args.about.wanted()?)?;
-    let mut redone = verbs::redo(&opened.at()?)?;
-    context.measure(&opened, &mut redone.landing);
-    tell_undone(context, &opened, &Redone(&redone), &redone)
+    let redone = verbs::redo(&opened.at()?)?;
+    landing::tell(context, &opened, Moved::Redone(redone))
 }

@@ -4,10 +4,8 @@ use anyhow::anyhow;
 use undertext::report::{Line, LostFile, Restored};
 use undertext::verbs::{self, Archive, Manner, OpsError, SyncError, Vain};
 
-use super::common::{self, counted};
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{Context, Opened};
+use super::common::{self, counted, say_written};
+use super::{About, CommandError, Context, Exit, Opened};
 
 /// Restore session files that an agent deleted
 #[derive(Debug, clap::Args)]
@@ -121,9 +119,8 @@ fn put_back(
             Ok(restored) => tell(context, &opened, &restored)?,
             Err(error) => {
                 failed += 1;
-                if !context.answer(&file)? {
-                    context.say_session(&opened.archive, &opened.session)?;
-                }
+                context.answer(&file)?;
+                context.say_session(&opened.archive, &opened.session)?;
                 let error = CommandError::from(error);
                 context
                     .output
@@ -140,9 +137,7 @@ fn tell_lost(
     archive: &Archive,
     lost: &LostFile,
 ) -> Result<(), CommandError> {
-    if context.answer(lost)? {
-        return Ok(());
-    }
+    context.answer(lost)?;
     let name = context.short_name(archive, &lost.session)?;
     for path in lost.path.iter().chain(&lost.sidecars) {
         let is = format!(" of session {name} was deleted");
@@ -155,7 +150,7 @@ fn tell_lost(
 }
 
 fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(), CommandError> {
-    context.remember("what was deleted is back".to_owned());
+    context.done = Some("what was deleted is back".to_owned());
     context.tell(&restored.notices);
     if context.answer_change(opened, restored)? {
         return Ok(());
@@ -176,7 +171,7 @@ fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(
             .output
             .warn(&format!("{path} has changed since the agent wrote it; it is left alone"));
     }
-    context.say_written(None, restored.rotated.as_deref())?;
+    say_written(context, None, restored.rotated.as_deref())?;
     if let Some(left) = &restored.left {
         context.say(&format!("main follows the file; main's old end is kept as branch {left}"))?;
     }

@@ -9,11 +9,9 @@ use anyhow::anyhow;
 use undertext::report::{Line, LiveState, Resumed, Waiting};
 use undertext::verbs;
 
-use super::error::{CommandError, Exit};
-use super::landing::ended;
+use super::archive::{name_session, stored};
 use super::later::{self, Choice};
-use super::words::About;
-use super::{Context, Opened};
+use super::{About, CommandError, Context, Exit, Opened, landing};
 use crate::render::safe;
 
 /// Start the agent in a session
@@ -54,9 +52,9 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
     // What waits for the session of a file is in the store.
-    let opened = match context.stored(wanted) {
+    let opened = match stored(context, wanted) {
         Some(stored) => {
-            context.name(wanted, &stored)?;
+            name_session(context, wanted, &stored)?;
             stored
         }
         None => context.find(wanted)?,
@@ -120,8 +118,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if context.answer(&Resumed { session, resume: &resume, waiting })? {
         return Ok(Exit::Yes);
     }
-    let line = context.spell_resume(&resume);
-    if let Some(ended) = ended(session) {
+    let line = landing::spell_resume(&context.env, &resume);
+    if let Some(ended) = landing::ended(session) {
         context.output.warn(ended);
     }
     if args.print {

@@ -2,15 +2,15 @@
 
 use std::ffi::OsString;
 
+use anyhow::anyhow;
 use undertext::report::Line;
 use undertext::verbs::{self, Back, Later};
 
 use super::common::{Delay, Moving};
-use super::error::{CommandError, Exit};
-use super::landing::{place, tell_back};
-use super::later;
-use super::words::{About, Noun};
-use super::{Context, complete};
+use super::landing::{self, Moved};
+use super::pick::{may_pick, pick_place};
+use super::words::Noun;
+use super::{About, CommandError, Context, Exit, complete, later};
 
 /// Whether `revert` goes to just before the picked turn or to just after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +58,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let may_pick = context.may_pick();
+    let may_pick = may_pick(context);
     if args.place.is_none() && !may_pick {
-        return Err(Context::no_place());
+        return Err(no_place());
     }
     let least = usize::from(!may_pick);
     let words = context.words(Noun::Place, least..=1, &[args.place.as_deref()], &args.about)?;
     let side = if args.keep { Side::After } else { Side::Before };
     let wanted = match words.nouns.first() {
         Some(place) => (*place).to_owned(),
-        None => context.pick_place(words.session, side)?,
+        None => pick_place(context, words.session, side)?,
     };
     let wanted = wanted.as_str();
     let message = args.message.as_deref();
@@ -79,17 +79,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, words.session, manner, change);
     }
     let opened = args.moving.begin(context, words.session)?;
-    let workspace = context.workspace();
+    let workspace = verbs::workspace(&context.env.current_dir);
     let reverted = verbs::revert(&opened.at()?, &workspace, back, message);
-    let mut reverted = reverted.map_err(|error| {
+    let reverted = reverted.map_err(|error| {
         let is_number = wanted.bytes().all(|byte| byte.is_ascii_digit());
         let place = if is_number { format!("@{wanted}") } else { wanted.to_owned() };
         let line = Line::about("revert").with(place);
         let line = if args.keep { line.flag("keep") } else { line };
         let line = message.into_iter().fold(line, |line, note| line.option("message", note));
-        context.or_later(error, line)
+        later::or_later(context, error, line)
     })?;
-    context.measure(&opened, &mut reverted.landing);
-    let to = place(&reverted, wanted);
-    tell_back(context, &to, &opened, &reverted, &reverted)
+    landing::tell(context, &opened, Moved::Reverted(wanted, reverted))
+}
+
+/// Returns the error of `revert` without a place.
+pub(crate) fn no_place() -> CommandError {
+    let error = anyhow!("which turn? name its number, such as @3");
+    let used = Line::new("revert").flag("help").to("see the help");
+    CommandError::user(error).hinted(Line::about("graph").to("list the turns")).hinted(used)
 }

@@ -2,11 +2,8 @@
 
 use undertext::verbs::{self, RotatedState};
 
-use super::Context;
-use super::error::{CommandError, Exit};
-use super::words::About;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::{About, CommandError, Context, Exit};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units;
 
 /// List the files of a session that were set aside
@@ -35,7 +32,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 pub(super) fn list(context: &mut Context, about: &About) -> Result<Exit, CommandError> {
     let opened = context.find(about.wanted()?)?;
     let session = &opened.at()?;
-    let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
+    let mut table = Table::new([Right, Left, Left, Right, Left]);
     let all = verbs::rotations(session)?;
     if all.is_empty() {
         context.output.note("None of this session's files were set aside");

@@ -10,9 +10,8 @@ use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
 use undertext::store::SessionFilter;
 use undertext::verbs::{self, Archive, Case, Pattern, Query, Search, Sort, Sought, Within, Words};
 
-use super::common::{self, counted};
-use super::error::{CommandError, Exit};
-use super::{Context, complete};
+use super::common::{self, counted, within};
+use super::{CommandError, Context, Exit, archive, complete, store};
 use crate::render::style::Label;
 use crate::render::units::grouped;
 use crate::render::{moment, safe, search};
@@ -175,7 +174,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let sought = args.sought().map_err(CommandError::user)?;
     let is_of_words = matches!(sought, Sought::Words(_));
     let wanted = args.session.as_deref();
-    let (archive, session) = match context.find_or_all(wanted) {
+    let (archive, session) = match archive::find_or_all(context, wanted) {
         Err(error) if wanted.is_none() && error.is_absence() => {
             context.answer(&Searched::default())?;
             context.output.note("No sessions yet");
@@ -185,7 +184,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         opened => opened?,
     };
     let folder = args.here.then_some(Path::new(".")).or(args.folder.as_deref());
-    let folder = folder.map(|folder| context.within(folder));
+    let folder = folder.map(|folder| within(&context.env, folder));
     let now = context.env.ambient().now();
     let moment = |at: moment::Since| at.at(context.env.zone, now);
     let since = args.since.map(moment);
@@ -219,11 +218,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     if is_of_words && archive.root().is_some() {
         // Otherwise each search would have to read everything that is not indexed.
-        context.bring_index_along(&archive, &|| true);
+        store::bring_index_along(context, &archive, &|| true);
     }
-    if !context.json {
-        context.output.page()?;
-    }
+    context.output.page()?;
     let mut printed = Printed::default();
     let searched = if args.list || args.count {
         verbs::count(&archive, &search, |counted| {
@@ -243,7 +240,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     // The last word may have been meant as a session.
     if let Some(word) = searched.nowhere.last().filter(|_| !context.json)
-        && context.lookup(&archive, Some(word.as_ref())).is_ok()
+        && archive::lookup(&context.env, &archive, Some(word.as_ref())).is_ok()
     {
         let words = args.words.iter().filter(|other| *other != word);
         let line = words.fold(Line::new("search"), Line::with).option("session", word);
@@ -253,7 +250,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !is_of_words && archive.root().is_some() && !searched.is_indexed {
         drop(archive);
         context.output.flush()?;
-        context.index_for(AFTERWARDS);
+        store::index_for(context, AFTERWARDS);
     }
     Ok(exit)
 }

@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 
 use undertext::model::SessionName;
-use undertext::report::{Report, Secret, Secrets};
+use undertext::report::{Report, Secret, SecretPlace, Secrets};
 use undertext::verbs::{self, Archive, Suspects};
 
-use super::Context;
 use super::common::counted;
-use super::error::{CommandError, Exit};
-use crate::render::secrets;
-use crate::render::style::Label;
+use super::{CommandError, Context, Exit, archive, settings};
+use crate::render::search::describe_place;
+use crate::render::table::{Cell, Label, Left, Table};
+use crate::render::units::{DIGITS, grouped};
 
 /// Maximum number of names listed in an error.
 const LISTED: usize = 5;
@@ -39,16 +39,14 @@ pub(super) fn run(
     wanted: Option<&OsStr>,
     rules: &[String],
 ) -> Result<Exit, CommandError> {
-    let allowed = context.allowed()?;
-    let (archive, session) = context.find_or_all(wanted)?;
+    let allowed = settings::allowed(context)?;
+    let (archive, session) = archive::find_or_all(context, wanted)?;
     let suspects = Suspects { session, rules: rules.to_vec(), allowed, ..Suspects::default() };
     let output = &mut context.output;
     let told = verbs::audit_secrets(&archive, &suspects, &mut |done, all| {
         output.steps("looking", done, all);
     })?;
-    if !context.json {
-        context.output.page()?;
-    }
+    context.output.page()?;
     if !context.answer_all(&told.found)? {
         show(context, &archive, &told.found)?;
     }
@@ -71,7 +69,7 @@ fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<()
     for (rule, found) in &rules {
         let heading = context.output.styles().paint(Label::Heading, &heading(rule, found.len()));
         writeln!(context.output, "{heading}")?;
-        context.show(&secrets::places(found))?;
+        context.show(&places(found))?;
         writeln!(context.output)?;
     }
     if let Some(first) = found.iter().find_map(Secret::shown) {
@@ -91,9 +89,7 @@ fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<()
 /// Makes later command lines name a session.
 fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<(), CommandError> {
     // A file searched directly keeps the name it was given.
-    if archive.root().is_some()
-        && let Some(session) = archive.session(name)?
-    {
+    if let Some(session) = archive.session(name)?.filter(|_| archive.root().is_some()) {
         context.output.naming().session = Some(context.short_name(archive, &session)?.into());
     }
     Ok(())
@@ -126,4 +122,53 @@ fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit,
         context.output.hints(told.hints());
     }
     Ok(if told.damaged > 0 { Exit::No } else { exit })
+}
+
+/// Columns: mask, place, description of the place, number of further places.
+type Places = Table<4>;
+
+/// Builds the table of the secrets that a rule found.
+fn places(found: &[&Secret]) -> Places {
+    let mut table = Table::new([Left; 4]).yielding(&[0]).keeping(0);
+    for secret in found {
+        let [place, words] = secret.places.first().map(place).unwrap_or_default();
+        let more = match secret.places.len() {
+            0 | 1 => String::new(),
+            n => format!("{} more", grouped(n as u64 - 1)),
+        };
+        table.row([
+            Cell::new(Label::Plain, &secret.masked),
+            Cell::new(Label::Id, &place),
+            Cell::new(Label::Plain, &words),
+            Cell::new(Label::Dim, &more),
+        ]);
+    }
+    table
+}
+
+/// Returns a place as session, turn and entry, and a description of it.
+fn place(place: &SecretPlace) -> [String; 2] {
+    let session: String = place.session.id.chars().take(DIGITS).collect();
+    let words = match (&place.found, &place.file, place.operation) {
+        (Some(found), ..) => {
+            let turn = found.turn.map(|turn| format!(" @{turn}")).unwrap_or_default();
+            let entry = found.entry.map(|id| format!("{id:.DIGITS$}"));
+            let entry = entry.as_deref().unwrap_or("?");
+            let summary = if place.is_summary { ", in a summary" } else { "" };
+            return [
+                format!("{session}{turn} {entry}"),
+                format!("{}{summary}", describe_place(found)),
+            ];
+        }
+        (_, Some(path), _) => format!("in {path}, kept whole"),
+        (.., operation) => {
+            let operation = operation.unwrap_or_default();
+            if place.is_unfinished {
+                format!("in an unfinished line that operation {operation} read")
+            } else {
+                format!("in one of your notes or names, operation {operation}")
+            }
+        }
+    };
+    [session, words]
 }

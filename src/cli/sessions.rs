@@ -9,10 +9,10 @@ use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
 use undertext::verbs::{self, Archive, Bond, Having, Order};
 
-use super::error::{CommandError, Exit};
-use super::{Context, common, complete};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::common::{self, within};
+use super::env::Env;
+use super::{CommandError, Context, Exit, archive, complete, models, overview, pointed};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::{moment, safe, units};
 
 /// From this width on, a row of bars shows how full the window was.
@@ -143,7 +143,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         other => other?,
     };
     let folder = args.here.then_some(Path::new(".")).or(args.folder.as_deref());
-    let folder = folder.map(|folder| context.within(folder));
+    let folder = folder.map(|folder| within(&context.env, folder));
     let now = context.env.ambient().now();
     let limit = args.number.or((!context.json).then_some(SHOWN)).filter(|number| *number > 0);
     let mut words = args.words.clone();
@@ -170,14 +170,14 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         compacted: args.compacted,
         deleted: args.deleted,
     };
-    let listing = context.list(&archive, &filter, &having, order)?;
+    let listing = read_list(context, &archive, &filter, &having, order)?;
     let Listing { sessions, damaged, more, glances } = listing;
     let everything = SessionFilter { limit, ..SessionFilter::default() };
     let is_all = filter == everything && having == Having::default();
     let hidden = SessionFilter { hidden: true, limit: Some(1), ..SessionFilter::default() };
     let are_hidden = sessions.is_empty() && is_all && !archive.sessions(&hidden)?.is_empty();
-    Context::leave(archive);
-    context.keep_glances(&glances);
+    archive::leave(archive);
+    overview::keep_glances(context, &glances);
     if context.answer_all(&sessions)? {
         return context.tell_unread_sessions(&damaged);
     }
@@ -206,9 +206,9 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         has_folders: true,
         has_heads: true,
     };
-    context.show_sessions(rows)?;
+    show_sessions(context, rows)?;
     if context.env.terminal.stdout {
-        context.legend(&sessions.iter().collect::<Vec<_>>())?;
+        overview::legend(context, &sessions.iter().collect::<Vec<_>>())?;
     }
     if more > 0 {
         let line = common::all_of("sessions", &context.env.args, &['n']);
@@ -234,123 +234,118 @@ pub(crate) struct Rows<'a> {
     pub(crate) has_heads: bool,
 }
 
-impl Context {
-    /// Returns the sessions that pass a filter, with the ones open in an agent marked.
-    pub(crate) fn list(
-        &mut self,
-        archive: &Archive,
-        filter: &SessionFilter,
-        having: &Having,
-        order: Order,
-    ) -> Result<Listing, CommandError> {
-        let mut listing = verbs::list(archive, filter, having, order, &self.usual())?;
-        let open = verbs::open_sessions(&self.agent_folders());
-        for listed in &mut listing.sessions {
-            let SessionName { format, id } = &listed.name;
-            listed.open = open.iter().any(|open| open.format == format && open.session == *id);
-        }
-        Ok(listing)
+/// Returns the sessions that pass a filter, with the ones open in an agent marked.
+pub(crate) fn read_list(
+    context: &mut Context,
+    archive: &Archive,
+    filter: &SessionFilter,
+    having: &Having,
+    order: Order,
+) -> Result<Listing, CommandError> {
+    let mut listing = verbs::list(archive, filter, having, order, &models::usual_request(context))?;
+    let open = verbs::open_sessions(&pointed::agent_folders(&context.env));
+    for listed in &mut listing.sessions {
+        let SessionName { format, id } = &listed.name;
+        listed.open = open.iter().any(|open| open.format == format && open.session == *id);
     }
+    Ok(listing)
+}
 
-    /// Prints a list of sessions for people. Omits each column in which all rows are equal.
-    pub(crate) fn show_sessions(&mut self, rows: Rows<'_>) -> Result<(), CommandError> {
-        let Rows { sessions, now, .. } = rows;
-        let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
-        let folders = self.folders(sessions);
-        // The ids of parent sessions appear next to their own, so short ids must be distinct among both.
-        let kin = sessions.iter().filter_map(|listed| listed.kin.as_ref());
-        let ids = sessions.iter().map(|listed| listed.name.id.as_str());
-        let ids: Vec<&str> = ids.chain(kin.map(|kin| kin.session.as_str())).collect();
-        let short: BTreeMap<&str, String> =
-            ids.iter().copied().zip(common::short_ids(&ids)).collect();
-        let [left, right] = [Align::Left, Align::Right];
-        let sides = [left, left, right, left, left, right, left, left, left, right, left, left];
-        let mut table = Table::new(sides).yielding(&[10, 8, 4, 3]).keeping(4);
-        let heads =
-            ["", "ID", "ACTIVE", "AGENT", "TITLE", "TURNS", "", "", "CONTEXT", "", "FOLDER", ""];
-        if rows.has_heads {
-            table = table.headed(heads);
-        }
-        let differ = |of: &dyn Fn(usize) -> String| {
-            sessions.len() < 2 || (1..sessions.len()).any(|n| of(n) != of(0))
+/// Prints a list of sessions for people. Omits each column in which all rows are equal.
+pub(crate) fn show_sessions(context: &mut Context, rows: Rows<'_>) -> Result<(), CommandError> {
+    let Rows { sessions, now, .. } = rows;
+    let is_wide = context.output.columns() >= WIDE || context.output.width().is_none();
+    let folders = folders(context, sessions);
+    // The ids of parent sessions appear next to their own, so short ids must be distinct among both.
+    let kin = sessions.iter().filter_map(|listed| listed.kin.as_ref());
+    let ids = sessions.iter().map(|listed| listed.name.id.as_str());
+    let ids: Vec<&str> = ids.chain(kin.map(|kin| kin.session.as_str())).collect();
+    let short: BTreeMap<&str, String> = ids.iter().copied().zip(common::short_ids(&ids)).collect();
+    let mut table =
+        Table::new([Left, Left, Right, Left, Left, Right, Left, Left, Left, Right, Left, Left])
+            .yielding(&[10, 8, 4, 3])
+            .keeping(4);
+    let heads =
+        ["", "ID", "ACTIVE", "AGENT", "TITLE", "TURNS", "", "", "CONTEXT", "", "FOLDER", ""];
+    if rows.has_heads {
+        table = table.headed(heads);
+    }
+    let differ = |of: &dyn Fn(usize) -> String| {
+        sessions.len() < 2 || (1..sessions.len()).any(|n| of(n) != of(0))
+    };
+    let has_agents =
+        differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
+    // On a narrow terminal, titles matter more.
+    let is_narrow = rows.has_heads && context.output.width().is_some_and(|width| width < WIDE);
+    let has_folders =
+        rows.has_folders && !is_narrow && differ(&|n| folders.get(n).cloned().unwrap_or_default());
+    // A long title leaves room for the columns that distinguish sessions.
+    let tenths = if has_agents && has_folders { 3 } else { 4 };
+    let has_room = context.output.width().filter(|_| has_agents || has_folders);
+    let longest = has_room.map_or(usize::MAX, |width| (width * tenths / 10).max(LEAST_TITLE));
+    for (listed, folder) in sessions.iter().zip(&folders) {
+        let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
+        let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
+        let kin = kin.as_ref().map(|kin| (kin.bond, shown(&kin.session)));
+        let label = if card.hidden { Label::Dim } else { Label::Plain };
+        let age = card.active.map(|active| context.env.zone.age(now, active)).unwrap_or_default();
+        let age = age.strip_suffix(" ago").unwrap_or(&age);
+        let above = |sign: char, n: u64| if n > 0 { format!("{sign}{n}") } else { String::new() };
+        let (bars, share) = fullness(&listed.context, listed.tokens, listed.window);
+        let only = |shown: bool, text: &str| if shown { text.to_owned() } else { String::new() };
+        let state = match listed {
+            ListedSession { gone: true, .. } => "deleted",
+            ListedSession { open: true, .. } => "open",
+            _ if card.hidden => "hidden",
+            _ => "",
         };
-        let has_agents =
-            differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
-        // On a narrow terminal, titles matter more.
-        let is_narrow = rows.has_heads && self.output.width().is_some_and(|width| width < WIDE);
-        let has_folders = rows.has_folders
-            && !is_narrow
-            && differ(&|n| folders.get(n).cloned().unwrap_or_default());
-        // A long title leaves room for the columns that distinguish sessions.
-        let tenths = if has_agents && has_folders { 3 } else { 4 };
-        let has_room = self.output.width().filter(|_| has_agents || has_folders);
-        let longest = has_room.map_or(usize::MAX, |width| (width * tenths / 10).max(LEAST_TITLE));
-        for (listed, folder) in sessions.iter().zip(&folders) {
-            let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
-            let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
-            let kin = kin.as_ref().map(|kin| (kin.bond, shown(&kin.session)));
-            let label = if card.hidden { Label::Dim } else { Label::Plain };
-            let age = card.active.map(|active| self.env.zone.age(now, active)).unwrap_or_default();
-            let age = age.strip_suffix(" ago").unwrap_or(&age);
-            let above =
-                |sign: char, n: u64| if n > 0 { format!("{sign}{n}") } else { String::new() };
-            let (context, share) = fullness(&listed.context, listed.tokens, listed.window);
-            let only =
-                |shown: bool, text: &str| if shown { text.to_owned() } else { String::new() };
-            let state = match listed {
-                ListedSession { gone: true, .. } => "deleted",
-                ListedSession { open: true, .. } => "open",
-                _ if card.hidden => "hidden",
-                _ => "",
-            };
-            table.row([
-                Cell::new(Label::Head, if listed.open { "●" } else { "" }),
-                Cell::new(Label::Id, shown(&name.id)),
-                Cell::new(Label::Time, age),
-                Cell::new(Label::Dim, &only(has_agents, &name.format)),
-                Cell::new(label, &safe::clip(&title(listed, kin), longest)),
-                Cell::new(label, &card.turns.to_string()),
-                Cell::new(Label::Warning, &above('↶', *reverted)),
-                Cell::new(Label::Boundary, &above('◆', *compactions)),
-                Cell::new(Label::Dim, &only(is_wide, &context)),
-                Cell::new(label, &share),
-                Cell::new(Label::Dim, &only(has_folders, folder)),
-                Cell::new(Label::Head, state),
-            ]);
-            if rows.is_verbose {
-                for more in self.more_of(listed) {
-                    table.note(Label::Dim, &more);
-                }
+        table.row([
+            Cell::new(Label::Head, if listed.open { "●" } else { "" }),
+            Cell::new(Label::Id, shown(&name.id)),
+            Cell::new(Label::Time, age),
+            Cell::new(Label::Dim, &only(has_agents, &name.format)),
+            Cell::new(label, &safe::clip(&title(listed, kin), longest)),
+            Cell::new(label, &card.turns.to_string()),
+            Cell::new(Label::Warning, &above('↶', *reverted)),
+            Cell::new(Label::Boundary, &above('◆', *compactions)),
+            Cell::new(Label::Dim, &only(is_wide, &bars)),
+            Cell::new(label, &share),
+            Cell::new(Label::Dim, &only(has_folders, folder)),
+            Cell::new(Label::Head, state),
+        ]);
+        if rows.is_verbose {
+            for more in more_of(&context.env, listed) {
+                table.note(Label::Dim, &more);
             }
         }
-        self.show(&table)
     }
+    context.show(&table)
+}
 
-    /// Returns the sessions' folders, shortened to fit.
-    fn folders(&self, sessions: &[ListedSession]) -> Vec<String> {
-        let folder = |listed: &ListedSession| {
-            let folder = listed.card.folder.as_deref().unwrap_or_default();
-            let shown = self.env.homely(Path::new(folder));
-            match self.output.width() {
-                Some(width) => common::end_of(&shown, (width / 7).clamp(11, 36)),
-                None => shown,
-            }
-        };
-        sessions.iter().map(folder).collect()
-    }
+/// Returns the sessions' folders, shortened to fit.
+fn folders(context: &Context, sessions: &[ListedSession]) -> Vec<String> {
+    let folder = |listed: &ListedSession| {
+        let folder = listed.card.folder.as_deref().unwrap_or_default();
+        let shown = context.env.homely(Path::new(folder));
+        match context.output.width() {
+            Some(width) => common::end_of(&shown, (width / 7).clamp(11, 36)),
+            None => shown,
+        }
+    };
+    sessions.iter().map(folder).collect()
+}
 
-    /// Returns the details that have no room in a session's row.
-    fn more_of(&self, listed: &ListedSession) -> [String; 2] {
-        let ListedSession { card, kin, .. } = listed;
-        let show = |time| self.env.zone.show(time);
-        let folder = card.folder.as_ref().map(|folder| self.env.homely(Path::new(folder)));
-        let kin = kin.as_ref().map(common::kin_words);
-        let times = card.started.zip(card.active);
-        let times = times.map(|(from, to)| format!("{} to {}", show(from), show(to)));
-        let parts = [times, folder, kin];
-        let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
-        [listed.name.id.clone(), parts]
-    }
+/// Returns the details that have no room in a session's row.
+fn more_of(env: &Env, listed: &ListedSession) -> [String; 2] {
+    let ListedSession { card, kin, .. } = listed;
+    let show = |time| env.zone.show(time);
+    let folder = card.folder.as_ref().map(|folder| env.homely(Path::new(folder)));
+    let kin = kin.as_ref().map(common::kin_words);
+    let times = card.started.zip(card.active);
+    let times = times.map(|(from, to)| format!("{} to {}", show(from), show(to)));
+    let parts = [times, folder, kin];
+    let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
+    [listed.name.id.clone(), parts]
 }
 
 /// Draws how full the window was along a session's path as a row of bars, and formats how full it is now.

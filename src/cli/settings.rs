@@ -5,15 +5,13 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::anyhow;
-use undertext::disk;
 use undertext::report::{Hint, ReadSetting};
 use undertext::settings::{Author, Exclude, File, Mask, Read, Secrets, Setting, Settings};
 use undertext::verbs::{Allowed, Masks};
-use undertext::wire;
+use undertext::{disk, wire};
 
-use super::Context;
 use super::common::{resolve, shown};
-use super::error::{CommandError, Exit};
+use super::{CommandError, Context, Exit};
 use crate::render::safe;
 
 /// The name of a settings file.
@@ -26,7 +24,7 @@ impl Context {
         if !self.warned.insert("keys") {
             return Ok(read.settings);
         }
-        self.warn_of_unknown(&read);
+        warn_of_unknown(self, &read);
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
@@ -36,28 +34,6 @@ impl Context {
             ));
         }
         Ok(read.settings)
-    }
-
-    /// Warns of unknown keys.
-    fn warn_of_unknown(&mut self, read: &Read) {
-        for key in &read.unknown {
-            self.output.warn(&key.to_string());
-        }
-    }
-
-    /// Returns what the user declared not to be a secret.
-    pub(crate) fn allowed(&mut self) -> Result<Allowed, CommandError> {
-        let Secrets { allow_rules, allow_values, allow_entries } = self.settings()?.secrets;
-        Allowed::new(&allow_rules, &allow_values, &allow_entries).map_err(|why| {
-            let error = anyhow!("your settings, [secrets]: {why}");
-            CommandError::user(error).hinted(Hint::settings(""))
-        })
-    }
-
-    /// Returns what a document masks.
-    pub(crate) fn masks(&mut self) -> Result<Masks, CommandError> {
-        let Mask { homes, emails } = self.settings()?.mask;
-        Ok(Masks { secrets: Some(self.allowed()?), homes, emails })
     }
 
     /// Returns the sessions that the user excludes from the store. Fails on a mistake in the settings rather than importing too
@@ -81,19 +57,9 @@ impl Context {
         })
     }
 
-    /// Returns the excluded sessions for a command that does not import. A mistake in the settings excludes everything instead of
-    /// failing.
-    pub(crate) fn exclude_or_all(&mut self) -> Exclude {
-        self.exclude().unwrap_or_else(|error| Exclude {
-            unread: Some(error.in_one_line()),
-            ..Exclude::default()
-        })
-    }
-
     /// Reads the settings of the user and the store.
     pub(crate) fn read_settings(&mut self) -> Result<Read, CommandError> {
-        let user = self.env.config_home.as_ref().map(|folder| folder.join("undertext"));
-        let user = user.map(|folder| (folder, Author::User));
+        let user = self.env.config.clone().map(|folder| (folder, Author::User));
         let store = self.root().ok().map(|folder| (folder, Author::Store));
         let mut texts = Vec::new();
         for (folder, author) in user.into_iter().chain(store) {
@@ -117,34 +83,64 @@ impl Context {
         Settings::read(&files)
             .map_err(|error| CommandError::user(anyhow!(error)).hinted(Hint::settings("")))
     }
+}
 
-    /// Returns the settings that a store sets, as written.
-    pub(crate) fn settings_of_store(folder: &Path) -> Vec<String> {
-        let text = disk::read_text(&folder.join(NAME), disk::TEXT).unwrap_or_default();
-        let file = File { name: NAME, author: Author::Store, text: &text };
-        let read = Settings::read(&[file]).unwrap_or_default();
-        let known = read.set.iter().filter(|set| !read.is_unknown(set));
-        known.map(|set| format!("{} = {}", set.name(), set.value)).collect()
+/// Warns of unknown keys.
+fn warn_of_unknown(context: &mut Context, read: &Read) {
+    for key in &read.unknown {
+        context.output.warn(&key.to_string());
     }
+}
 
-    /// Prints the settings in force, each with its file and line. For unreadable files, it only prints the reason: an error in a
-    /// settings file sends the user here to see what is allowed in it.
-    pub(crate) fn show_settings(&mut self) -> Result<Exit, CommandError> {
-        let read = self.read_settings().unwrap_or_else(|error| {
-            self.output.warn(&error.in_one_line());
-            Read::default()
-        });
-        self.warn_of_unknown(&read);
-        if !self.json {
-            self.output.write_all(safe::text(&read.explain()).as_bytes())?;
-            return Ok(Exit::Yes);
-        }
-        let taken = read.set.iter().map(|set| (set, !read.is_unknown(set)));
-        for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
-            self.answer(&ReadSetting { set, taken })?;
-        }
-        Ok(Exit::Yes)
+/// Returns what the user declared not to be a secret.
+pub(crate) fn allowed(context: &mut Context) -> Result<Allowed, CommandError> {
+    let Secrets { allow_rules, allow_values, allow_entries } = context.settings()?.secrets;
+    Allowed::new(&allow_rules, &allow_values, &allow_entries).map_err(|why| {
+        let error = anyhow!("your settings, [secrets]: {why}");
+        CommandError::user(error).hinted(Hint::settings(""))
+    })
+}
+
+/// Returns what a document masks.
+pub(crate) fn masks(context: &mut Context) -> Result<Masks, CommandError> {
+    let Mask { homes, emails } = context.settings()?.mask;
+    Ok(Masks { secrets: Some(allowed(context)?), homes, emails })
+}
+
+/// Returns the excluded sessions for a command that does not import. A mistake in the settings excludes everything instead of
+/// failing.
+pub(crate) fn exclude_or_all(context: &mut Context) -> Exclude {
+    context
+        .exclude()
+        .unwrap_or_else(|error| Exclude { unread: Some(error.in_one_line()), ..Exclude::default() })
+}
+
+/// Returns the settings that a store sets, as written.
+pub(crate) fn of_store(folder: &Path) -> Vec<String> {
+    let text = disk::read_text(&folder.join(NAME), disk::TEXT).unwrap_or_default();
+    let file = File { name: NAME, author: Author::Store, text: &text };
+    let read = Settings::read(&[file]).unwrap_or_default();
+    let known = read.set.iter().filter(|set| !read.is_unknown(set));
+    known.map(|set| format!("{} = {}", set.name(), set.value)).collect()
+}
+
+/// Prints the settings in force, each with its file and line. For unreadable files, it only prints the reason: an error in a
+/// settings file sends the user here to see what is allowed in it.
+pub(crate) fn show(context: &mut Context) -> Result<Exit, CommandError> {
+    let read = context.read_settings().unwrap_or_else(|error| {
+        context.output.warn(&error.in_one_line());
+        Read::default()
+    });
+    warn_of_unknown(context, &read);
+    if !context.json {
+        context.output.write_all(safe::text(&read.explain()).as_bytes())?;
+        return Ok(Exit::Yes);
     }
+    let taken = read.set.iter().map(|set| (set, !read.is_unknown(set)));
+    for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
+        context.answer(&ReadSetting { set, taken })?;
+    }
+    Ok(Exit::Yes)
 }
 
 /// Returns the dangling link on the way to a file. Settings may exist behind it, for example on an unmounted disk.

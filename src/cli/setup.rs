@@ -9,12 +9,9 @@ use undertext::verbs::{self, Setup};
 use undertext::wire::discover::{self, HookFile};
 use undertext::wire::{self, Call};
 
-use super::Context;
-use super::error::{CommandError, Exit};
-use super::hook;
-use crate::render::hunks;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::{CommandError, Context, Exit, hook};
+use crate::render::diff;
+use crate::render::table::{Cell, Label, Left, Table};
 
 /// Have an agent save every turn as it happens
 #[derive(Debug, clap::Args)]
@@ -112,7 +109,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("Nothing was changed");
         return conclude(context, args, &report(SettingUp::Planned), "");
     }
-    if !args.yes && !agreed(context, &path)? {
+    let question = format!("Change {path}?");
+    if !(args.yes || context.can_ask() && context.output.ask(&question)?) {
         context.output.note("Nothing was changed");
         conclude(context, args, &report(SettingUp::Declined), "")?;
         if !context.env.terminal.stdin || context.json {
@@ -125,7 +123,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     // A change must not be made before the user could read about it.
     context.output.flush()?;
     change.carry_out(context.env.ambient().now())?;
-    context.remember(format!("{path} was written"));
+    context.done = Some(format!("{path} was written"));
     let does = match (args.off, is_left) {
         (true, true) => "calls undertext only through that line",
         (true, false) => "no longer calls undertext",
@@ -143,12 +141,6 @@ fn silenced(agent: &str, field: &str) -> String {
     format!("{agent} is set up, and calls undertext once {field} is no longer set")
 }
 
-/// Asks the user whether to make the change.
-fn agreed(context: &mut Context, path: &str) -> Result<bool, CommandError> {
-    let is_asked = context.can_ask();
-    Ok(is_asked && context.output.ask(&format!("Change {path}?"))?)
-}
-
 fn show(context: &mut Context, path: &str, change: &Setup) -> Result<(), CommandError> {
     if context.json {
         return Ok(());
@@ -162,7 +154,7 @@ fn show(context: &mut Context, path: &str, change: &Setup) -> Result<(), Command
     };
     context.say(&format!("{path}{is}"))?;
     let styles = context.output.styles();
-    Ok(hunks::write(&mut context.output, &before, &after, styles)?)
+    Ok(diff::write(&mut context.output, &before, &after, styles)?)
 }
 
 fn conclude(
@@ -196,7 +188,7 @@ pub(crate) fn callings(context: &Context) -> Vec<Calling> {
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {
-    let mut table = Table::new([Align::Left, Align::Left, Align::Left]).yielding(&[1]);
+    let mut table = Table::new([Left, Left, Left]).yielding(&[1]);
     let mut hints = Vec::new();
     let mut places = places(context);
     places.retain(|place| place.home.is_dir());

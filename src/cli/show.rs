@@ -10,13 +10,11 @@ use undertext::model::{Position, Text};
 use undertext::report::{self, Excerpt, TextLine, Uncovered};
 use undertext::verbs::{self, Hidden, Line, Passage, SessionError, Target};
 
-use super::error::{CommandError, Exit};
 use super::shown::Shown;
-use super::words::{About, Noun};
-use super::{Context, Opened, complete};
+use super::words::Noun;
+use super::{About, CommandError, Context, Exit, Opened, complete};
 use crate::render::conversation::{self, Manner};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Table};
 use crate::render::wrap::wrap;
 use crate::render::{diff, safe};
 
@@ -327,7 +325,7 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
 
 /// Prints an entry's metadata.
 fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), CommandError> {
-    let mut table = Table::new([Align::Left, Align::Left]);
+    let mut table = Table::new([Left, Left]);
     let mut row = |name: &str, label, text: &str| {
         table.row([Cell::new(Label::Dim, name), Cell::new(label, text)]);
     };

@@ -7,8 +7,7 @@ use undertext::report::{self, Hint};
 use undertext::verbs::{self, Line, Log, Passage, Pattern, Target};
 
 use super::common::{counted, number, pattern};
-use super::error::{CommandError, Exit};
-use super::{Context, Opened};
+use super::{CommandError, Context, Exit, Opened};
 use crate::render::answers;
 use crate::render::conversation::{self, Manner};
 

@@ -14,12 +14,9 @@ use undertext::report::{
 use undertext::verbs::{self, Session};
 
 use super::common::{self, counted};
-use super::error::{CommandError, Exit};
-use super::words::About;
-use super::{Context, models};
+use super::{About, CommandError, Context, Exit, archive, models};
 use crate::render::safe;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::grouped;
 use crate::render::wrap::wrap;
 
@@ -78,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if context.answer(&standing)? {
         return context.tell_damaged(&damaged);
     }
-    let mut table = Table::new([Align::Left, Align::Left]);
+    let mut table = Table::new([Left, Left]);
     let room = context.output.width().map(|width| width.saturating_sub(NAMES));
     let mut row = |name: &str, label, text: &str| {
         for (n, text) in wrap(&safe::line(text), room).iter().enumerate() {
@@ -105,7 +102,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("related", Label::Plain, &common::kin_words(kin));
     }
     if let Some(found) = &status.elsewhere {
-        let words = context.elsewhere(&opened, found);
+        let words = archive::describe_elsewhere(context, &opened, found);
         row("earlier", Label::Warning, &format!("{words}; that history is not shown"));
     }
     let others = match status.branches {
@@ -174,8 +171,7 @@ fn used(context: &mut Context, files: &[UsedFile]) -> Result<Exit, CommandError>
         return Ok(Exit::Yes);
     }
     context.output.page()?;
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([right, right, right, left]);
+    let mut table = Table::new([Right, Right, Right, Left]);
     table = table.headed(["EDITS", "MENTIONS", "LAST", "FILE"]);
     for file in files {
         let turn = file.turn.map(|turn| format!("@{turn}")).unwrap_or_default();
@@ -271,7 +267,7 @@ fn layers(
             writeln!(context.output)?;
         }
         writeln!(context.output, "{}", styles.paint(Label::Heading, name))?;
-        let mut table = Table::new([Align::Left, Align::Left]);
+        let mut table = Table::new([Left, Left]);
         for (key, value) in rows {
             table
                 .row([Cell::new(Label::Dim, &format!("  {key}")), Cell::new(Label::Plain, &value)]);

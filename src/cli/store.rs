@@ -1,9 +1,17 @@
-//! `store`: commands about the store as a whole. `store backup`, in this file, writes all sessions to a bundle.
+//! `store`: commands about the store as a whole: backing it up, measuring, packing, indexing and rebuilding it.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use super::error::{CommandError, Exit};
-use super::{Context, export, index, pack, rebuild, stats};
+use undertext::report::{Indexed, Report as _};
+use undertext::verbs::{self, Archive, Stats};
+
+use super::common::counted;
+use super::words::ONE_OR_ALL;
+use super::{About, CommandError, Context, Exit, Opened, archive, export};
+use crate::render::table::{Cell, Label, Left, Right, Table};
+use crate::render::units::{self, DIGITS};
 
 /// Back up, measure and maintain the store
 #[derive(Debug, clap::Args)]
@@ -23,10 +31,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
     Backup(BackupArgs),
-    Index(index::Args),
-    Pack(pack::Args),
-    Rebuild(rebuild::Args),
-    Stats(stats::Args),
+    Index(IndexArgs),
+    Pack(PackArgs),
+    Rebuild(RebuildArgs),
+    Stats(StatsArgs),
 }
 
 /// Write all sessions to one file while agents keep writing
@@ -51,10 +59,10 @@ struct BackupArgs {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     match &args.command {
         StoreCommand::Backup(args) => backup(context, args),
-        StoreCommand::Index(args) => index::run(context, args),
-        StoreCommand::Pack(args) => pack::run(context, args),
-        StoreCommand::Rebuild(args) => rebuild::run(context, args),
-        StoreCommand::Stats(args) => stats::run(context, args),
+        StoreCommand::Index(args) => index(context, args),
+        StoreCommand::Pack(args) => pack(context, args),
+        StoreCommand::Rebuild(args) => rebuild(context, args),
+        StoreCommand::Stats(args) => stats(context, args),
     }
 }
 
@@ -62,4 +70,207 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     let archive = context.open_reader()?;
     let sessions = archive.every()?;
     export::bundle(context, &archive, &sessions, &args.file, args.force)
+}
+
+/// Compress the store as tightly as possible
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext store pack
+
+Other programs can keep working. While it runs, it needs about as much free
+space as the store takes up.")]
+struct PackArgs {}
+
+fn pack(context: &mut Context, _: &PackArgs) -> Result<Exit, CommandError> {
+    let archive = archive::open_existing(context)?;
+    let output = &mut context.output;
+    let packed = verbs::pack(&archive, &mut |done, all| {
+        let done = (done * 100).checked_div(all).unwrap_or(0);
+        output.steps("packing", done, 100);
+    })?;
+    context.done = Some("the store is packed".to_owned());
+    if context.answer(&packed)? {
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!(
+        "Packed {} of lines: the store now takes up {}, instead of {}",
+        units::size(packed.raw),
+        units::size(packed.after),
+        units::size(packed.before),
+    ))?;
+    if packed.damaged > 0 {
+        let parts = counted(
+            packed.damaged,
+            "damaged part in the store was",
+            "damaged parts in the store were",
+        );
+        context.output.warn(&format!("{parts} left alone"));
+    }
+    context.output.hints(packed.hints());
+    Ok(Exit::Yes)
+}
+
+/// A search shows its progress if indexing takes longer than this.
+const SILENT: Duration = Duration::from_millis(500);
+
+/// Bring the search index up to date
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext store index
+
+Searches are complete without this, but slower. The index can be deleted at any
+time.")]
+struct IndexArgs {}
+
+fn index(context: &mut Context, _: &IndexArgs) -> Result<Exit, CommandError> {
+    let exclude = context.exclude()?;
+    let archive = context.open_reader()?;
+    let output = &mut context.output;
+    let done = verbs::index(&archive, &exclude, &|| true, &mut |done, all| {
+        output.steps("indexing", done, all);
+    })?;
+    context.answer(&done)?;
+    let Indexed { entries, is_whole } = done;
+    if is_whole {
+        let added = counted(entries, "entry", "entries");
+        context.say(&format!("The index is up to date; {added} added"))?;
+    } else {
+        context.say("Another program is updating the index")?;
+    }
+    Ok(Exit::Yes)
+}
+
+/// Updates the index for a limited time. Errors are ignored.
+pub(crate) fn index_for(context: &mut Context, time: Duration) {
+    let until = Instant::now() + time;
+    let Ok(root) = context.root() else { return };
+    if let Ok(archive) = context.reader(&root) {
+        bring_index_along(context, &archive, &|| Instant::now() < until);
+    }
+}
+
+/// Updates the index of an archive while `goes_on` allows it. Errors are ignored.
+pub(crate) fn bring_index_along(
+    context: &mut Context,
+    archive: &Archive,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) {
+    let Ok(exclude) = context.exclude() else { return };
+    let begun = Instant::now();
+    let _ = verbs::index(archive, &exclude, goes_on, &mut |done, all| {
+        if begun.elapsed() >= SILENT {
+            context.output.steps("indexing", done, all);
+        }
+    });
+}
+
+/// Show how much the store holds, by agent
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("session", |arg| arg.help(ONE_OR_ALL)), after_help = "\
+Examples:
+  undertext store stats
+  undertext store stats 7c2a
+
+Lines and long texts that sessions share are stored once.")]
+struct StatsArgs {
+    #[command(flatten)]
+    about: About,
+}
+
+fn stats(context: &mut Context, args: &StatsArgs) -> Result<Exit, CommandError> {
+    if let Some(wanted) = args.about.wanted()? {
+        return stats_of_one(context, wanted);
+    }
+    let archive = context.open_reader()?;
+    let mut table = Table::new([Left, Right, Right, Right]);
+    for stats in verbs::stats(&archive)? {
+        context.answer(&stats)?;
+        let Stats { agent, sessions, entries, bytes } = stats;
+        table.row([
+            Cell::new(Label::Plain, &agent),
+            Cell::new(Label::Plain, &counted(sessions, "session", "sessions")),
+            Cell::new(Label::Plain, &counted(entries, "entry", "entries")),
+            Cell::new(Label::Plain, &units::size(bytes)),
+        ]);
+    }
+    let sizes = archive.store().sizes()?;
+    context.answer(&sizes)?;
+    context.show(&table)?;
+    context.say(&format!(
+        "The store contains {} ({}) and {}, packed to {}\nIt takes up {} on disk",
+        counted(sizes.lines, "line", "lines"),
+        units::size(sizes.raw),
+        counted(sizes.texts, "long text", "long texts"),
+        units::size(sizes.kept),
+        units::size(sizes.stored),
+    ))?;
+    Ok(Exit::Yes)
+}
+
+/// Counts the contents of one session.
+fn stats_of_one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
+    let opened = context.find(Some(wanted))?;
+    context.follow(&opened);
+    let session = &opened.at()?;
+    let stats = verbs::stats_of(session)?;
+    context.answer(&stats)?;
+    let counts = [
+        counted(stats.turns, "turn", "turns"),
+        counted(stats.entries, "entry", "entries"),
+        units::size(stats.bytes),
+        counted(stats.branches, "branch", "branches"),
+        counted(stats.checkpoints, "checkpoint", "checkpoints"),
+        counted(stats.states, "file state", "file states"),
+    ];
+    context.say(&format!(
+        "{} ({}): {}",
+        session.name.id,
+        session.name.format,
+        counts.join(", ")
+    ))?;
+    Ok(Exit::Yes)
+}
+
+/// Recompute the store's indexes and compare them
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("session", |arg| arg.help(ONE_OR_ALL)), after_help = "\
+Examples:
+  undertext store rebuild
+  undertext store rebuild 7c2a")]
+struct RebuildArgs {
+    #[command(flatten)]
+    about: About,
+}
+
+fn rebuild(context: &mut Context, args: &RebuildArgs) -> Result<Exit, CommandError> {
+    let wanted = args.about.wanted()?;
+    let (mut archive, sessions) = if wanted.is_some() {
+        let Opened { archive, session } = context.change(wanted)?;
+        (archive, vec![session])
+    } else {
+        let archive = archive::open_existing(context)?;
+        let sessions = archive.every()?;
+        (archive, sessions)
+    };
+    let mut table = Table::new([Left, Left, Right, Left]).yielding(&[0]);
+    for (done, session) in (0..).zip(&sessions) {
+        context.output.steps("rebuilding", done, sessions.len() as u64);
+        let rebuilt = verbs::rebuild(&mut archive, session)?;
+        context.answer(&rebuilt)?;
+        let (label, equal) =
+            if rebuilt.equal { (Label::Plain, "equal") } else { (Label::Warning, "rebuilt") };
+        table.row([
+            Cell::new(Label::Id, &session.name.id),
+            Cell::new(label, equal),
+            Cell::new(Label::Plain, &counted(rebuilt.records, "record", "records")),
+            Cell::new(Label::Dim, &format!("{:.DIGITS$}", rebuilt.digest)),
+        ]);
+    }
+    if wanted.is_none() {
+        verbs::sum_up(&mut archive)?;
+    }
+    context.show(&table)?;
+    Ok(Exit::Yes)
 }

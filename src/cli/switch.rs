@@ -6,11 +6,9 @@ use undertext::report::Line;
 use undertext::verbs::{self, Later, OpsError};
 
 use super::common::{Delay, Moving};
-use super::error::{CommandError, Exit};
-use super::landing::tell_switched;
-use super::later;
-use super::words::{About, Noun};
-use super::{Context, complete};
+use super::landing::{self, Moved};
+use super::words::Noun;
+use super::{About, CommandError, Context, Exit, complete, later};
 
 /// Switch to another branch
 #[derive(Debug, clap::Args)]
@@ -48,12 +46,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let opened = args.moving.begin(context, words.session)?;
     let switched = verbs::switch(&opened.at()?, name);
     let is_place = || opened.at().is_ok_and(|session| verbs::find_place(&session, name).is_ok());
-    let mut switched = switched.map_err(|error| match error {
+    let switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error).hinted(
             Line::about("revert").with(name).to("to go back to that place on the current branch"),
         ),
-        error => context.or_later(error, Line::about("switch").with(name)),
+        error => later::or_later(context, error, Line::about("switch").with(name)),
     })?;
-    context.measure(&opened, &mut switched.landing);
-    tell_switched(context, &opened, &switched)
+    landing::tell(context, &opened, Moved::Switched(switched))
 }

@@ -6,13 +6,9 @@ use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
 use undertext::verbs::{self, Asked, Bound, Manner, Oversized, Truncated};
 
-use super::common::{count, counted, limit, tokens};
-use super::error::{CommandError, Exit};
-use super::models::{usual, warn_tight};
-use super::words::About;
-use super::{Context, Opened};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::common::{count, counted, limit, say_written, tokens};
+use super::{About, CommandError, Context, Exit, Opened, models};
+use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::{self, DIGITS, grouped};
 
 /// From this width on, the tokens of each result are shown too.
@@ -103,9 +99,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let done = verbs::truncate(&opened.at()?, bound)?;
     context.tell(&done.done.notices);
-    if !context.json {
-        context.say_session(&opened.archive, &opened.session)?;
-    }
+    context.say_session(&opened.archive, &opened.session)?;
     show(context, &done.results)?;
     let report = bounded(&done, bound, cached);
     if context.json {
@@ -126,7 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     context.say(&format!("{count} cut on {branch}{saved}"))?;
     context.say(&format!("The previous state is kept as branch {left}"))?;
-    context.say_written(done.done.written.as_deref(), done.done.rotated.as_deref())?;
+    say_written(context, done.done.written.as_deref(), done.done.rotated.as_deref())?;
     context.output.hints(report.hints());
     Ok(Exit::Yes)
 }
@@ -143,7 +137,7 @@ fn bound(
     let session = &opened.at()?;
     let window = is_by_window.then(|| verbs::window(session, &asked)).transpose()?;
     if let Some(window) = &window {
-        warn_tight(context, &|_| (), session, window);
+        models::warn_tight(context, &|_| (), session, window);
     }
     let window = window.map(|window| window.tokens);
     let typed = args.max_chars.map(limit).transpose()?;
@@ -162,7 +156,7 @@ fn bound(
 
 /// Returns the request for the session, with the typed window.
 fn asked(args: &Args, settings: &Settings) -> Asked {
-    Asked { window: args.window, ..usual(settings) }
+    Asked { window: args.window, ..models::usual(settings) }
 }
 
 /// Warns how much of the provider's cache a cut would invalidate.
@@ -199,13 +193,10 @@ fn nothing(context: &mut Context, limit: Limit, edited: u64) -> Result<(), Comma
 }
 
 fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError> {
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, right, left, right, left, left]).yielding(&[1]);
+    let mut table = Table::new([Left, Left, Right, Left, Right, Left, Left]).yielding(&[1]);
     let is_wide = context.output.width().is_none_or(|columns| columns >= WIDE);
     for result in results {
-        if context.answer(result)? {
-            continue;
-        }
+        context.answer(result)?;
         let (before, after) = (grouped(result.tokens), grouped(result.tokens_left));
         let tokens = format!(", about {before} to {after} tokens");
         table.row([

@@ -8,12 +8,10 @@ use undertext::report::{Line, Report as _, Trust, TrustedStore};
 use undertext::store::SessionFilter;
 use undertext::trust::{self, Strange};
 
-use super::Context;
-use super::chosen::NAME;
+use super::chosen::{NAME, stores, trust, trusted};
 use super::common::counted;
-use super::error::{CommandError, Exit};
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use super::{CommandError, Context, Exit, candidates, settings};
+use crate::render::table::{Cell, Label, Left, Table};
 
 /// Maximum number of sessions listed in the question.
 const LISTED: usize = 5;
@@ -49,13 +47,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let folder = folder(context, args.path.as_deref())?;
     let name = context.env.homely(&folder);
     if args.off {
-        let was = context.stores()?.distrust(&folder).map_err(anyhow::Error::from)?;
+        let was = stores(&context.env)?.distrust(&folder).map_err(anyhow::Error::from)?;
         if was {
-            context.remember(format!("{name} is no longer trusted"));
+            context.done = Some(format!("{name} is no longer trusted"));
         }
-        if context.json {
-            context.answer(&Trust { path: &folder, trusted: false, store: None })?;
-        } else if was {
+        context.answer(&Trust { path: &folder, trusted: false, store: None })?;
+        if was {
             context.say(&format!("{name} is no longer trusted"))?;
         } else {
             context.say(&format!("{name} was not trusted anyway"))?;
@@ -66,8 +63,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("Nothing was changed");
         return Ok(Exit::No);
     }
-    let trusted = context.trust(&folder)?;
-    context.remember(format!("{name} is trusted"));
+    let trusted = trust(&context.env, &folder)?;
+    context.done = Some(format!("{name} is trusted"));
     let trust = Trust { path: &folder, trusted: true, store: Some(trusted.store) };
     if context.answer(&trust)? {
         return Ok(Exit::Yes);
@@ -91,11 +88,11 @@ fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
     context.say(&format!("{name} has {sessions}: {}", agents.join(", ")))?;
     let newest = SessionFilter { limit: Some(LISTED), ..SessionFilter::default() };
     let newest = archive.sessions(&newest)?;
-    let list = context.list_candidates(&archive, &newest);
+    let list = candidates::list_candidates(context, &archive, &newest);
     if !newest.is_empty() {
         context.say(&list)?;
     }
-    let set = Context::settings_of_store(folder);
+    let set = settings::of_store(folder);
     if !set.is_empty() {
         context.say(&format!("Its config.toml sets {}", set.join(", ")))?;
     }
@@ -127,15 +124,13 @@ fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandErr
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {
-    let stores = context.stores()?.all().map_err(anyhow::Error::from)?;
-    let mut table = Table::new([Align::Left, Align::Left]);
+    let stores = stores(&context.env)?.all().map_err(anyhow::Error::from)?;
+    let mut table = Table::new([Left, Left]);
     for store in &stores {
-        let problem = context.trusted(&store.path).err().map(|why| why.to_string());
+        let problem = trusted(&context.env, &store.path).err().map(|why| why.to_string());
         let (path, problem) = (store.path.as_path(), problem.as_deref());
         let store = TrustedStore { path, store: store.store, used: problem.is_none(), problem };
-        if context.answer(&store)? {
-            continue;
-        }
+        context.answer(&store)?;
         let name = context.env.homely(store.path);
         let state = problem.map_or_else(String::new, |why| format!("not used: {why}"));
         table.row([Cell::new(Label::Plain, &name), Cell::new(Label::Warning, &state)]);

@@ -15,10 +15,9 @@ use undertext::settings::ProviderKind;
 use undertext::verbs::{self, Answer, Call, OpsError, Turning};
 
 use super::common::{Writing, counted};
-use super::error::{CommandError, Exit};
-use super::models::{self, Summing, unless_blank};
-use super::words::About;
-use super::{Context, env};
+use super::error::Kind;
+use super::models::{self, Summing, kit, model, unless_blank};
+use super::{About, CommandError, Context, Exit, env};
 use crate::render::safe;
 use crate::render::units::grouped;
 
@@ -81,7 +80,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         refuse_session(&opened.archive, word)?;
     }
     opened.archive.set_manner(args.writing.manner(context));
-    let mut kit = context.kit(&args.summing, &settings, &opened)?;
+    let mut kit = kit(context, &args.summing, &settings, &opened)?;
     let provider = models::provider(&settings, name)?;
     kit.asked.window = kit.asked.window.or(provider.window);
     kit.asked.model.clone_from(&provider.model);
@@ -90,7 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
     };
     kit.warn(context, &opened);
-    let model = context.model(&settings, name, &kit.sink)?;
+    let model = model(&context.env, &settings, name, &kit.sink)?;
     let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {
         line: line.to_owned(),
@@ -107,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         max_tokens: provider.max_tokens.unwrap_or(models::MAX_TOKENS),
         steps: settings.turn.steps.unwrap_or(verbs::STEPS).max(1),
     };
-    let workspace = context.workspace();
+    let workspace = verbs::workspace(&context.env.current_dir);
     let mut emit = |event: &_| (kit.sink)(event);
     let session = &opened.at()?;
     let prompt = prompt.as_deref();
@@ -225,9 +224,11 @@ impl Tools {
     fn list(&self) -> Result<Vec<Tool>, CommandError> {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
-            models::failed(anyhow!("{} did not list its tools: {why}", safe::path(program))).hinted(
-                Line::new("turn").flag("help").to("see what the program reads and must print"),
+            CommandError::new(
+                Kind::Failed,
+                anyhow!("{} did not list its tools: {why}", safe::path(program)),
             )
+            .hinted(Line::new("turn").flag("help").to("see what the program reads and must print"))
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

@@ -4,13 +4,10 @@ use undertext::model::OperationNumber;
 use undertext::report::Line;
 use undertext::verbs::{self, Later};
 
-use super::Context;
 use super::common::{self, Delay, Moving};
-use super::error::{CommandError, Exit};
-use super::landing::tell_undone;
-use super::later;
+use super::landing::{self, Moved};
 use super::operations::{self, Which};
-use super::words::About;
+use super::{About, CommandError, Context, Exit, later};
 
 /// Undo the last change, or any other operation
 #[derive(Debug, clap::Args)]
@@ -57,11 +54,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let opened = args.moving.begin(context, wanted)?;
     let undone = verbs::undo(&opened.at()?, args.operation);
-    let mut undone = undone.map_err(|error| {
+    let undone = undone.map_err(|error| {
         let n = args.operation.map(|n| n.to_string());
         let line = n.into_iter().fold(Line::about("undo"), |line, n| line.option("op", n));
-        context.or_later(error, line)
+        later::or_later(context, error, line)
     })?;
-    context.measure(&opened, &mut undone.landing);
-    tell_undone(context, &opened, &undone, &undone)
+    landing::tell(context, &opened, Moved::Undone(undone))
 }

@@ -6,17 +6,16 @@ use undertext::report::{Line, Report as _};
 use undertext::store::FaultKind;
 use undertext::verbs::{self, Finding, Verified, Verifying};
 
-use super::Context;
 use super::common::counted;
-use super::error::{CommandError, Exit};
 use super::output::Output;
-use super::words::OneOrAll;
+use super::words::ONE_OR_ALL;
+use super::{About, CommandError, Context, Exit, archive};
 use crate::render::style::Label;
 use crate::render::{json, safe};
 
 /// Recompute every hash and report damage
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(mut_arg("session", |arg| arg.help(ONE_OR_ALL)), after_help = "\
 Examples:
   undertext verify
   undertext verify 7c2a
@@ -27,7 +26,7 @@ All damage is reported, not only the first.
 Exit codes: 1 if something is damaged or a file cannot be read")]
 pub(crate) struct Args {
     #[command(flatten)]
-    about: OneOrAll,
+    about: About,
 
     /// Report oddities in agents' files too
     #[arg(short, long)]
@@ -35,7 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let opened = context.find_or_all(args.about.wanted()?);
+    let opened = archive::find_or_all(context, args.about.wanted()?);
     let json = context.json;
     let mut written = Ok(());
     let mut notes = 0;

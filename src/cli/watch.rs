@@ -21,9 +21,10 @@ use undertext::report::{Becoming, Watched, Watching};
 use undertext::verbs::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
 
 use super::common::{counted, first_line};
-use super::error::{CommandError, Exit};
+use super::env::Env;
 use super::output::Output;
-use super::{Context, import};
+use super::pointed::{agent_folders, annexes};
+use super::{CommandError, Context, Exit, import, store};
 use crate::render::safe;
 
 /// How often to check whether agents' folders appeared or disappeared, and whether anybody still reads the output.
@@ -61,18 +62,26 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let new = if args.poll { Watch::polling } else { Watch::new };
     let mut watch = new(archive.root().map(PathBuf::from));
     drop(archive);
-    let folders = context.agent_folders();
+    let folders = agent_folders(&context.env);
     let paths = paths(&folders);
-    watch.follow(&context.watched(&paths));
+    watch.follow(&watched(&context.env, &paths));
     for folder in &folders {
-        context.tell_folder(folder);
+        tell_folder(context, folder);
     }
     if !folders.is_empty() {
         let (left_out, _) = import::take_in(context, &paths, &paths, import::LeftOut::default())?;
         left_out.count(&mut context.output);
     }
-    context.begin_watching(&paths, &watch)?;
     let problem = watch.problem().map(str::to_owned);
+    if let Some(problem) = &problem {
+        tell_problem(context, problem);
+    }
+    let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    if !context.answer(&Watching { folders: names, problem: problem.clone() })? {
+        let folders = counted(paths.len() as u64, "folder", "folders");
+        context.output.note(&format!("Watching {folders}; ctrl-C ends it"));
+    }
+    context.output.finish()?;
     let (pending, pause, moment) = (Changes::default(), None, MOMENT.0);
     let indexed = None;
     Loop { context, alone, folders, watch, problem, pending, pause, moment, indexed }.run()
@@ -139,7 +148,7 @@ impl Loop<'_> {
                     self.context.output.note("Importing works again");
                 }
                 Ok(()) if self.indexed.is_none_or(|then| then.elapsed() > INDEXING_EVERY) => {
-                    self.context.index_for(INDEXING);
+                    store::index_for(self.context, INDEXING);
                     self.indexed = Some(Instant::now());
                 }
                 Ok(()) => {}
@@ -153,11 +162,11 @@ impl Loop<'_> {
 
     /// Updates the watched folders to the ones that agents use now.
     fn follow(&mut self) {
-        let folders = self.context.agent_folders();
+        let folders = agent_folders(&self.context.env);
         for folder in folders.iter().filter(|folder| !self.folders.contains(folder)) {
-            self.context.tell_folder(folder);
+            tell_folder(self.context, folder);
         }
-        self.pending.extend(self.watch.follow(&self.context.watched(&paths(&folders))));
+        self.pending.extend(self.watch.follow(&watched(&self.context.env, &paths(&folders))));
         self.folders = folders;
     }
 
@@ -166,7 +175,7 @@ impl Loop<'_> {
         if self.problem.is_none()
             && let Some(problem) = self.watch.problem().map(str::to_owned)
         {
-            self.context.tell_problem(&problem);
+            tell_problem(self.context, &problem);
             self.problem = Some(problem);
         }
     }
@@ -188,7 +197,7 @@ impl Loop<'_> {
         let mut archive = self.context.open_writer()?;
         // The store may have been recreated, and another program may watch for the new one.
         self.alone = archive.watch_alone(self.alone.take())?;
-        let changed = self.context.sessions_of(&archive, &portion.changed)?;
+        let changed = sessions_of(&self.context.env, &archive, &portion.changed)?;
         let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
         let (mut steps, output) = (Vec::new(), &mut self.context.output);
         let mut report = |step: Step<'_>| match step {
@@ -208,7 +217,7 @@ impl Loop<'_> {
         let taken = verbs::import_changed(&mut archive, &changed, &gone, &attach, &mut report);
         // Report what was imported, even if a later file failed.
         for step in steps {
-            self.context.tell_change(&archive, step)?;
+            tell_change(self.context, &archive, step)?;
         }
         taken?;
         Ok(())
@@ -238,122 +247,106 @@ fn is_told(why: &Why) -> bool {
     }
 }
 
-impl Context {
-    /// Returns the folders to watch: those with sessions, and those in which agents store additional files.
-    fn watched(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
-        folders.iter().cloned().chain(self.annexes().map(|(_, annex)| annex)).collect()
-    }
+/// Returns the folders to watch: those with sessions, and those in which agents store additional files.
+fn watched(env: &Env, folders: &[PathBuf]) -> Vec<PathBuf> {
+    folders.iter().cloned().chain(annexes(env).map(|(_, annex)| annex)).collect()
+}
 
-    /// Replaces files that an agent stores away from their session, in a folder named after it, by the session's file.
-    fn sessions_of(
-        &self,
-        archive: &Archive,
-        files: &BTreeSet<PathBuf>,
-    ) -> Result<Vec<PathBuf>, CommandError> {
-        let annexes = self.annexes();
-        let annexes: Vec<_> = annexes
-            .filter_map(|(format, annex)| Some((format, annex.canonicalize().ok()?)))
-            .collect();
-        let mut all = BTreeSet::new();
-        for file in files {
-            let below = |(format, annex): &(&'static str, PathBuf)| {
-                Some((*format, file.strip_prefix(annex).ok()?.components().next()?))
-            };
-            let Some((format, folder)) = annexes.iter().find_map(below) else {
-                all.insert(file.clone());
-                continue;
-            };
-            let Some(id) = folder.as_os_str().to_str() else { continue };
-            let name = SessionName { format: format.to_owned(), id: id.to_owned() };
-            // A session that is not imported yet is later imported whole.
-            if let Some(session) = archive.session(&name)? {
-                all.extend(verbs::file_of(&archive.at(&session)?)?);
-            }
-        }
-        Ok(all.into_iter().collect())
-    }
-
-    fn tell_folder(&mut self, folder: &AgentFolder) {
-        let path = self.env.homely(&folder.path);
-        self.output.note(&format!("{}: {path}", folder.agent));
-    }
-
-    fn tell_problem(&mut self, problem: &str) {
-        let words = "the system does not report all changes, so files are also polled";
-        self.output.warn(&format!("{words}: {problem}"));
-    }
-
-    /// Reports that the first import is complete, and what is watched.
-    fn begin_watching(&mut self, paths: &[PathBuf], watch: &Watch) -> Result<(), CommandError> {
-        let folders = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        let watching = Watching { folders, problem: watch.problem().map(str::to_owned) };
-        if let Some(problem) = &watching.problem {
-            self.tell_problem(problem);
-        }
-        if !self.answer(&watching)? {
-            let folders = counted(paths.len() as u64, "folder", "folders");
-            self.output.note(&format!("Watching {folders}; ctrl-C ends it"));
-        }
-        Ok(self.output.finish()?)
-    }
-
-    /// Reports what happened to a session.
-    fn tell_change(&mut self, archive: &Archive, step: Seen) -> Result<(), CommandError> {
-        let title = |session: &Session| archive.store().card(session.key).map(|card| card.title);
-        let watched = match step {
-            Seen::Imported(imported) => {
-                let is_told = |notice: &&Notice| {
-                    !matches!(notice, Notice::Appended { .. } | Notice::Followed { .. })
-                };
-                let notices: Vec<Notice> =
-                    imported.notices.iter().filter(is_told).cloned().collect();
-                self.tell(&notices);
-                Watched::imported(&imported, title(&imported.session)?)
-            }
-            Seen::Emptied(name, path) => {
-                let Some(session) = archive.session(&name)? else { return Ok(()) };
-                let title = title(&session)?;
-                Watched::gone(session, title, Becoming::Emptied, path)
-            }
-            Seen::Gone(session, path) => {
-                let title = title(&session)?;
-                Watched::gone(session, title, Becoming::Deleted, path)
-            }
+/// Replaces files that an agent stores away from their session, in a folder named after it, by the session's file.
+fn sessions_of(
+    env: &Env,
+    archive: &Archive,
+    files: &BTreeSet<PathBuf>,
+) -> Result<Vec<PathBuf>, CommandError> {
+    let annexes = annexes(env);
+    let annexes: Vec<_> =
+        annexes.filter_map(|(format, annex)| Some((format, annex.canonicalize().ok()?))).collect();
+    let mut all = BTreeSet::new();
+    for file in files {
+        let below = |(format, annex): &(&'static str, PathBuf)| {
+            Some((*format, file.strip_prefix(annex).ok()?.components().next()?))
         };
-        if !self.answer(&watched)? {
-            let line = self.watched_line(archive, &watched)?;
-            self.say(&line)?;
-        }
-        Ok(self.output.finish()?)
-    }
-
-    fn watched_line(&self, archive: &Archive, watched: &Watched) -> Result<String, CommandError> {
-        let session = &watched.session;
-        let entries = counted(watched.entries, "new entry", "new entries");
-        let what = match watched.change {
-            Becoming::New => format!("new, {entries}"),
-            Becoming::Grown if watched.entries == 0 && watched.sidecars > 0 => {
-                let files = counted(watched.sidecars, "new file", "new files");
-                format!("{files} stored alongside")
-            }
-            Becoming::Grown if watched.entries == 0 => "changed, without new entries".to_owned(),
-            Becoming::Grown => entries,
-            Becoming::Rewritten => format!("rewritten, {entries}; the store keeps the old version"),
-            Becoming::Emptied => "emptied; the store keeps the old version".to_owned(),
-            Becoming::Deleted => "deleted; the store has all the content".to_owned(),
+        let Some((format, folder)) = annexes.iter().find_map(below) else {
+            all.insert(file.clone());
+            continue;
         };
-        let left =
-            watched.left.as_ref().map(|left| format!("; main's old position is branch {left}"));
-        let name = self.short_name(archive, session)?;
-        let title =
-            safe::line(first_line(watched.title.as_deref().unwrap_or_default())).into_owned();
-        let what = what + &left.unwrap_or_default();
-        let parts = [session.name.format.as_str(), &name, &what, &title];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let line = parts.join("  ");
-        Ok(match self.output.width() {
-            Some(width) => safe::clip(&line, width).into_owned(),
-            None => line,
-        })
+        let Some(id) = folder.as_os_str().to_str() else { continue };
+        let name = SessionName { format: format.to_owned(), id: id.to_owned() };
+        // A session that is not imported yet is later imported whole.
+        if let Some(session) = archive.session(&name)? {
+            all.extend(verbs::file_of(&archive.at(&session)?)?);
+        }
     }
+    Ok(all.into_iter().collect())
+}
+
+pub(super) fn tell_folder(context: &mut Context, folder: &AgentFolder) {
+    let path = context.env.homely(&folder.path);
+    context.output.note(&format!("{}: {path}", folder.agent));
+}
+
+fn tell_problem(context: &mut Context, problem: &str) {
+    let words = "the system does not report all changes, so files are also polled";
+    context.output.warn(&format!("{words}: {problem}"));
+}
+
+/// Reports what happened to a session.
+fn tell_change(context: &mut Context, archive: &Archive, step: Seen) -> Result<(), CommandError> {
+    let title = |session: &Session| archive.store().card(session.key).map(|card| card.title);
+    let watched = match step {
+        Seen::Imported(imported) => {
+            let is_told = |notice: &&Notice| {
+                !matches!(notice, Notice::Appended { .. } | Notice::Followed { .. })
+            };
+            let notices: Vec<Notice> = imported.notices.iter().filter(is_told).cloned().collect();
+            context.tell(&notices);
+            Watched::imported(&imported, title(&imported.session)?)
+        }
+        Seen::Emptied(name, path) => {
+            let Some(session) = archive.session(&name)? else { return Ok(()) };
+            let title = title(&session)?;
+            Watched::gone(session, title, Becoming::Emptied, path)
+        }
+        Seen::Gone(session, path) => {
+            let title = title(&session)?;
+            Watched::gone(session, title, Becoming::Deleted, path)
+        }
+    };
+    if !context.answer(&watched)? {
+        let line = watched_line(context, archive, &watched)?;
+        context.say(&line)?;
+    }
+    Ok(context.output.finish()?)
+}
+
+fn watched_line(
+    context: &Context,
+    archive: &Archive,
+    watched: &Watched,
+) -> Result<String, CommandError> {
+    let session = &watched.session;
+    let entries = counted(watched.entries, "new entry", "new entries");
+    let what = match watched.change {
+        Becoming::New => format!("new, {entries}"),
+        Becoming::Grown if watched.entries == 0 && watched.sidecars > 0 => {
+            let files = counted(watched.sidecars, "new file", "new files");
+            format!("{files} stored alongside")
+        }
+        Becoming::Grown if watched.entries == 0 => "changed, without new entries".to_owned(),
+        Becoming::Grown => entries,
+        Becoming::Rewritten => format!("rewritten, {entries}; the store keeps the old version"),
+        Becoming::Emptied => "emptied; the store keeps the old version".to_owned(),
+        Becoming::Deleted => "deleted; the store has all the content".to_owned(),
+    };
+    let left = watched.left.as_ref().map(|left| format!("; main's old position is branch {left}"));
+    let name = context.short_name(archive, session)?;
+    let title = safe::line(first_line(watched.title.as_deref().unwrap_or_default())).into_owned();
+    let what = what + &left.unwrap_or_default();
+    let parts = [session.name.format.as_str(), &name, &what, &title];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let line = parts.join("  ");
+    Ok(match context.output.width() {
+        Some(width) => safe::clip(&line, width).into_owned(),
+        None => line,
+    })
 }

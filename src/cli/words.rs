@@ -19,8 +19,9 @@ use undertext::report::{Hint, Line};
 use undertext::verbs;
 
 use super::common::counted;
+use super::env::Env;
 use super::error::CommandError;
-use super::{Context, Opened, complete};
+use super::{Context, Opened, archive, complete};
 use crate::render::units::DIGITS;
 
 /// The session of a command about one.
@@ -35,17 +36,8 @@ pub(crate) struct About {
     named: Option<OsString>,
 }
 
-/// The session of a command that is about all of them unless it names one.
-#[derive(Debug, clap::Args)]
-pub(crate) struct OneOrAll {
-    /// The session's id, title or file [default: all sessions]
-    #[arg(value_name = "SESSION", add = complete::sessions())]
-    session: Option<OsString>,
-
-    /// The session, where a word would be ambiguous
-    #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
-    named: Option<OsString>,
-}
+/// The help of the session for a command about all of them unless it names one.
+pub(crate) const ONE_OR_ALL: &str = "The session's id, title or file [default: all sessions]";
 
 impl About {
     /// Returns the named session.
@@ -61,16 +53,9 @@ impl About {
         second: Option<&'w OsStr>,
     ) -> Option<(Option<&'w OsStr>, Option<&'w OsStr>)> {
         let is_name = first.to_str().is_some_and(verbs::is_branch_name);
-        let mut is_session = || context.is_session(Noun::Place, first);
+        let mut is_session = || is_session(context, Noun::Place, first);
         let is_alone = self.named.as_deref().is_none_or(|named| named == first);
         (is_alone && !is_name && is_session()).then_some((second, self.session.as_deref()))
-    }
-}
-
-impl OneOrAll {
-    /// Returns the named session.
-    pub(crate) fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
-        one(self.session.as_deref(), self.named.as_deref())
     }
 }
 
@@ -152,7 +137,7 @@ impl Context {
         let mut words: Vec<&OsStr> = nouns.chain(about.session.as_deref()).collect();
         let mut named = about.named.as_deref();
         for word in &mut words {
-            if let Some((session, place)) = self.split(word) {
+            if let Some((session, place)) = split(&self.env, word) {
                 if let Some(named) = named.filter(|named| *named != session) {
                     return Err(two_sessions(session, named));
                 }
@@ -194,10 +179,10 @@ impl Context {
                 return Err(two_sessions(word, named));
             }
         } else if let ([word], 1) = (words.as_slice(), *count.start()) {
-            self.refuse_session_alone(noun, word)?;
+            refuse_session_alone(self, noun, word)?;
         }
         if readings.len() > 1 {
-            let fits = readings.iter().position(|reading| self.fits(noun, reading));
+            let fits = readings.iter().position(|reading| fits(self, noun, reading));
             readings.rotate_left(fits.unwrap_or_default());
         }
         let Some(Reading { nouns, session }) = readings.into_iter().next() else {
@@ -212,54 +197,58 @@ impl Context {
         let nouns = nouns.into_iter().map(text).collect::<Result<_, _>>()?;
         Ok(Words { nouns, session })
     }
+}
 
-    /// Refuses a session where a place is required.
-    fn refuse_session_alone(&mut self, noun: Noun, word: &OsStr) -> Result<(), CommandError> {
-        if is_place_only(word)
-            || is_number(word)
-            || self.fits(noun, &Reading { nouns: vec![word], session: None })
-        {
-            return Ok(());
-        }
-        let is_session = self.is_session(noun, word);
-        let error = || {
-            let list = match noun {
-                Noun::Branch => Line::new("branch"),
-                _ => Line::new("log").flag("checkpoints"),
-            };
-            let hint = list.option("session", word).to("list the places in that session");
-            let word = word.display();
-            CommandError::user(anyhow!("{word} is a session; name a place in that session"))
-                .hinted(hint)
+/// Refuses a session where a place is required.
+fn refuse_session_alone(
+    context: &mut Context,
+    noun: Noun,
+    word: &OsStr,
+) -> Result<(), CommandError> {
+    if is_place_only(word)
+        || is_number(word)
+        || fits(context, noun, &Reading { nouns: vec![word], session: None })
+    {
+        return Ok(());
+    }
+    let is_session = is_session(context, noun, word);
+    let error = || {
+        let list = match noun {
+            Noun::Branch => Line::new("branch"),
+            _ => Line::new("log").flag("checkpoints"),
         };
-        if is_session { Err(error()) } else { Ok(()) }
-    }
+        let hint = list.option("session", word).to("list the places in that session");
+        let word = word.display();
+        CommandError::user(anyhow!("{word} is a session; name a place in that session"))
+            .hinted(hint)
+    };
+    if is_session { Err(error()) } else { Ok(()) }
+}
 
-    fn is_session(&mut self, noun: Noun, word: &OsStr) -> bool {
-        self.fits(noun, &Reading { nouns: Vec::new(), session: Some(word) })
-    }
+fn is_session(context: &mut Context, noun: Noun, word: &OsStr) -> bool {
+    fits(context, noun, &Reading { nouns: Vec::new(), session: Some(word) })
+}
 
-    /// Returns whether a reading names a session that is there, and what is in it.
-    fn fits(&mut self, noun: Noun, reading: &Reading<'_>) -> bool {
-        let found = match self.file(reading.session) {
-            Some(path) => self.peek(&path).ok(),
-            None => self.open_reader().ok().and_then(|archive| {
-                let session = self.lookup(&archive, reading.session).ok()?;
-                Some(Opened { archive, session })
-            }),
-        };
-        found.is_some_and(|opened| {
-            let is_noun = |word: &&OsStr| word.to_str().is_some_and(|it| noun.is_in(&opened, it));
-            reading.nouns.iter().all(is_noun)
-        })
-    }
+/// Returns whether a reading names a session that is there, and what is in it.
+fn fits(context: &mut Context, noun: Noun, reading: &Reading<'_>) -> bool {
+    let found = match archive::session_file(&context.env, reading.session) {
+        Some(path) => archive::peek(&context.env, &path).ok(),
+        None => context.open_reader().ok().and_then(|archive| {
+            let session = archive::lookup(&context.env, &archive, reading.session).ok()?;
+            Some(Opened { archive, session })
+        }),
+    };
+    found.is_some_and(|opened| {
+        let is_noun = |word: &&OsStr| word.to_str().is_some_and(|it| noun.is_in(&opened, it));
+        reading.nouns.iter().all(is_noun)
+    })
+}
 
-    /// Splits a word into a session and a place in it, unless it is a file name.
-    fn split<'w>(&self, word: &'w OsStr) -> Option<(&'w OsStr, &'w OsStr)> {
-        let (session, place) = verbs::split_place(word.to_str()?)?;
-        let is_file = self.env.current_dir.join(word).exists();
-        (!is_file).then_some((OsStr::new(session), OsStr::new(place)))
-    }
+/// Splits a word into a session and a place in it, unless it is a file name.
+fn split<'w>(env: &Env, word: &'w OsStr) -> Option<(&'w OsStr, &'w OsStr)> {
+    let (session, place) = verbs::split_place(word.to_str()?)?;
+    let is_file = env.current_dir.join(word).exists();
+    (!is_file).then_some((OsStr::new(session), OsStr::new(place)))
 }
 
 /// Returns a word as text, or an error.

@@ -16,8 +16,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use undertext::model::shell_line;
 
+use super::diff;
 use super::fields::fields;
-use super::hunks;
 use super::style::Label;
 
 /// Arguments that name a file or a folder.
@@ -200,7 +200,11 @@ impl Caller<'_> {
         if let Some(command) =
             command.filter(|_| path.as_ref().is_none_or(|(key, _)| is_where(key)))
         {
-            let ends = if is_true(given.get("run_in_background")) { " &" } else { "" };
+            let ends = if given.get("run_in_background").and_then(Value::as_bool) == Some(true) {
+                " &"
+            } else {
+                ""
+            };
             return Said::command(&format!("{}{ends}", command.trim()));
         }
         self.other(given, path.as_ref())
@@ -249,7 +253,7 @@ impl Caller<'_> {
                 body.pop();
                 body.push((Label::Hint, file.clone()));
             } else if !line.starts_with("***") && line != "@@" {
-                body.push((hunks::mark(line), line.to_owned()));
+                body.push((diff::mark(line), line.to_owned()));
             }
         }
         // The title already names a single file.
@@ -321,10 +325,6 @@ fn is_where(key: &str) -> bool {
     matches!(key, "dir_path" | "directory" | "folder" | "cwd")
 }
 
-fn is_true(value: Option<&Value>) -> bool {
-    value.and_then(Value::as_bool).unwrap_or_default()
-}
-
 /// Returns the first of these arguments with any text, and its name.
 fn first(given: &Map<String, Value>, keys: &[&'static str]) -> Option<(&'static str, String)> {
     keys.iter().find_map(|key| {
@@ -393,7 +393,7 @@ fn differences(edits: &[(&str, &str)], whole: bool) -> Vec<(Label, String)> {
         if !body.is_empty() {
             body.push((Label::Dim, "⋮".to_owned()));
         }
-        body.extend(marked(&hunks::unified(old, new, around)));
+        body.extend(marked(&diff::unified(old, new, around)));
     }
     body
 }
@@ -407,7 +407,7 @@ fn marked(diff: &str) -> Vec<(Label, String)> {
                 body.push((Label::Dim, "⋮".to_owned()));
             }
         } else {
-            body.push((hunks::mark(line), line.to_owned()));
+            body.push((diff::mark(line), line.to_owned()));
         }
     }
     body

@@ -212,7 +212,7 @@ impl<'a> Teller<'a> {
                 self.voice = Voice::Tool;
                 continue;
             }
-            if self.is_folded(line, beneath) {
+            if !self.manner.every && is_plain(line, beneath) && is_own(line) {
                 self.folded += 1;
                 continue;
             }
@@ -264,10 +264,6 @@ impl<'a> Teller<'a> {
             }
         }
         self.tell_folded()
-    }
-
-    fn is_folded(&self, line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) -> bool {
-        !self.manner.every && is_plain(line, beneath) && is_own(line)
     }
 
     /// Prints how many records for the agent's own use this turn had.

@@ -9,7 +9,8 @@
 //!                                             b.n: 4
 //! ```
 
-use std::{fmt, rc::Rc};
+use std::fmt;
+use std::rc::Rc;
 
 use serde_json::Value;
 

@@ -167,7 +167,8 @@ impl Rows<'_> {
             let form = if is_dated { "%-d %b %H:%M" } else { "%H:%M" };
             zone.moment(at).format(form).to_string()
         });
-        let mut row = styles.paint(Label::Checkpoint, &padded(&shown, wide));
+        let gap = " ".repeat(wide.saturating_sub(safe::width(&shown)));
+        let mut row = styles.paint(Label::Checkpoint, &format!("{shown}{gap}"));
         row.push_str("  ");
         if time > 0 {
             let moment = format!("{:>time$}", moment.unwrap_or_default());
@@ -276,10 +277,6 @@ fn acts_words(acts: Acts) -> String {
     let parts = [(acts.edits, '✎'), (acts.commands, '$'), (acts.failed, '✗')];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{n}{sign}"));
     parts.collect::<Vec<_>>().join(" ")
-}
-
-fn padded(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(safe::width(text))))
 }
 
 /// Joins as many of the parts as fit on one line.

@@ -187,7 +187,7 @@ fn beginning(line: &str, columns: usize) -> usize {
 }
 
 /// Describes where an entry is.
-pub(super) fn stands(place: &FoundPlace) -> String {
+pub(crate) fn describe_place(place: &FoundPlace) -> String {
     let place_words = match &place.stand {
         Stand::Current => "on the current path".to_owned(),
         Stand::Compacted => "above a compaction".to_owned(),

@@ -4,8 +4,10 @@
 
 use std::io::{self, Write};
 
+pub(crate) use self::Align::{Left, Right};
 use super::safe;
-use super::style::{Label, Styles};
+pub(crate) use super::style::Label;
+use super::style::Styles;
 
 const GAP: &str = "  ";
 /// The indentation of a note under a row.

@@ -15,8 +15,8 @@ use undertext::context::measure::Word;
 use undertext::model::Role;
 use undertext::report::Sent;
 
-use super::style::{Label, Styles};
-use super::table::{Align, Cell, Table};
+use super::style::Styles;
+use super::table::{Cell, Label, Left, Right, Table};
 use super::units::{grouped, percent, tenths};
 
 /// Maximum width of the bar.
@@ -44,8 +44,7 @@ pub(crate) fn write(
     let parts = parts(sent);
     let all = parts.iter().map(|part| part.tokens).sum::<u64>().max(1);
     let columns = width.unwrap_or(USUAL).min(WIDEST) as u64;
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, right, right, right])
+    let mut table = Table::new([Left, Left, Right, Right, Right])
         .yielding(&[1])
         .headed(["", "", "messages", "tokens", "window"]);
     let mut passed = 0_u64;
