@@ -117,7 +117,7 @@ fn names(group: &clap::Command) -> Vec<String> {
 pub(crate) fn is_known(all: &clap::Command, word: &str) -> bool {
     let lower = word.to_lowercase();
     let near = || names(all).iter().any(|name| is_slip(&lower, name));
-    foreign().any(|foreign| foreign.words.contains(&lower.as_str())) || near()
+    foreign().any(|foreign| foreign.has(None, &lower)) || near()
 }
 
 /// Returns the error of a word that is no command, of the program or of one of its groups.
@@ -131,7 +131,7 @@ fn unknown_command(env: &Env, name: &str, group: &clap::Command, word: &str) -> 
     let what = if word.contains('/') && !path.exists() { "command or file" } else { "command" };
     let error = CommandError::user(anyhow!("there is no {what} {word:?}"));
     let lower = word.to_lowercase();
-    let known = foreign().filter(|foreign| foreign.words.contains(&lower.as_str()));
+    let known = foreign().filter(|foreign| foreign.has(None, &lower));
     let mut hints: Vec<Hint> = known.map(|foreign| foreign.hint()).collect();
     if hints.is_empty() {
         let begins = |name: &String| lower.len() >= LEAST && name.starts_with(&lower);
@@ -169,23 +169,23 @@ fn foreign_option(verb: &str, option: &str) -> Option<Hint> {
     {
         return Some(Line::new(verb).with("-n").with(n).to("to see the last entries"));
     }
-    let is_it = |foreign: &Foreign| {
-        foreign
-            .words
-            .split_first()
-            .is_some_and(|(of, options)| *of == verb && options.contains(&option))
-    };
-    foreign().find(is_it).map(|foreign| foreign.hint())
+    foreign().find(|foreign| foreign.has(Some(verb), option)).map(|foreign| foreign.hint())
 }
 
 /// What other programs call by these words.
 struct Foreign {
+    /// The command that these options are typed with; `None` for words.
+    of: Option<&'static str>,
     words: Vec<&'static str>,
     purpose: &'static str,
     line: Vec<&'static str>,
 }
 
 impl Foreign {
+    fn has(&self, of: Option<&str>, word: &str) -> bool {
+        self.of == of && self.words.contains(&word)
+    }
+
     fn hint(&self) -> Hint {
         let (verb, rest) = self.line.split_first().unwrap_or((&"help", &[]));
         rest.iter().fold(Line::new(*verb), Line::with).to(self.purpose)
@@ -196,8 +196,10 @@ fn foreign() -> impl Iterator<Item = Foreign> {
     FOREIGN.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let (words, rest) = line.split_once(" | ")?;
         let (purpose, line) = rest.split_once(" | ")?;
-        let [words, line] = [words, line].map(|words| words.split(' ').collect());
-        Some(Foreign { words, purpose, line })
+        let [mut words, line] = [words, line].map(|words| words.split(' ').collect::<Vec<_>>());
+        let has_options = words.get(1).is_some_and(|word| word.starts_with('-'));
+        let of = has_options.then(|| words.remove(0));
+        Some(Foreign { of, words, purpose, line })
     })
 }
 
@@ -235,7 +237,7 @@ mod tests {
             "--version",
         ];
         assert_eq!(foreign().count(), 49);
-        for Foreign { words, line, .. } in foreign() {
+        for Foreign { of, words, line, .. } in foreign() {
             let [first, rest @ ..] = line.as_slice() else { unreachable!("a line has words") };
             assert!(
                 reading.contains(first)
@@ -245,9 +247,9 @@ mod tests {
             );
             let helped = rest.iter().try_fold(&all, |at, name| at.find_subcommand(name));
             assert!(*first != "help" || helped.is_some(), "{line:?}");
-            let is_option = words.iter().any(|word| word.starts_with('-'));
             let known = words.iter().find(|word| all.find_subcommand(word).is_some());
-            assert_eq!(known.is_some(), is_option, "{words:?}");
+            assert_eq!(known, None);
+            assert!(of.is_none_or(|of| all.find_subcommand(of).is_some()), "{of:?}");
         }
     }
 }
