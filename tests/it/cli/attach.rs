@@ -159,7 +159,7 @@ fn a_detached_session_leaves_the_file_alone() {
     It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Of steel. | It floats.");
-    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","title":"Build a boat.","format":"claude","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4}"#);
+    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","title":"Build a boat.","format":"claude","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4,"rotated":null,"written":null}"#);
     assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off"]), @r"
     ------- stderr -------
     error: there is nothing to detach: the session is not attached to an agent's file

@@ -42,12 +42,12 @@ fn a_branch_is_made_listed_and_switched_to() {
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~1", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"hidden":false,"operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~1", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"hidden":false,"operation":6,"rotated":null,"written":null}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done.","reverted":false,"after":null,"turns":null}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing.","reverted":false,"after":null,"turns":null}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":null,"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","operation":null,"rotated":null,"written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":null,"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
 }
 
 #[test]

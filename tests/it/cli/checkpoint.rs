@@ -15,7 +15,7 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     ------- stderr -------
     hint: to come back to this checkpoint: undertext revert 2
     ");
-    assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null}"#);
+    assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null,"rotated":null,"written":null}"#);
     assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"
     ------- stderr -------
     error: this place already has checkpoint 2, and a checkpoint's note cannot be changed

@@ -131,7 +131,7 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
-    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id","branch":"main","left":"main.1","dropped":2,"note":"entry-id","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6,"before":{"checkpoint":1,"words":"Then mend it."},"at":{"checkpoint":0,"words":"Why does the build fail?"},"turns":[1],"kept":{"branch":"main.1","first":1,"last":1,"turns":1},"compactions":[],"tokens":{"before":39,"after":133,"window":32000},"files":[],"prompt":"Then mend it.","resume":null,"dry_run":false}"#);
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id","branch":"main","left":"main.1","dropped":2,"note":"entry-id","operation":6,"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"before":{"checkpoint":1,"words":"Then mend it."},"at":{"checkpoint":0,"words":"Why does the build fail?"},"turns":[1],"kept":{"branch":"main.1","first":1,"last":1,"turns":1},"compactions":[],"tokens":{"before":39,"after":133,"window":32000},"files":[],"prompt":"Then mend it.","resume":null,"dry_run":false}"#);
     let live = String::from_utf8(live(&env, &session)).unwrap();
     let note = json(live.lines().last().unwrap());
     assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));
@@ -259,7 +259,7 @@ fn clear_begins_anew_and_rotations_are_checked() {
     Undo  undertext undo
     ");
     assert!(live(&env, &session).is_empty());
-    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":null,"entry":null,"branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null,"before":{"checkpoint":0,"words":"Why does the build fail?"},"at":null,"turns":[],"kept":null,"compactions":[],"tokens":null,"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
+    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":null,"entry":null,"branch":"main","left":null,"dropped":0,"note":null,"operation":null,"rotated":null,"written":null,"before":{"checkpoint":0,"words":"Why does the build fail?"},"at":null,"turns":[],"kept":null,"compactions":[],"tokens":null,"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
     env.run(&["undo"]).success();
     env.run(&["revert", "0"]).success();
 

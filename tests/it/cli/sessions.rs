@@ -124,7 +124,7 @@ fn sessions_are_narrowed_and_hidden() {
     ");
     assert_eq!(env.run(&["sessions"]).success().stdout, folder);
     assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 3);
-    assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","hidden":false,"operation":7}"#);
+    assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","hidden":false,"operation":7,"rotated":null,"written":null}"#);
     assert_snapshot!(env.run(&["sessions", "--hide", "nothing"]), @r#"
     ------- stderr -------
     error: no session matches "nothing"

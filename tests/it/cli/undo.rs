@@ -44,7 +44,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     Undo  undertext undo --op 6
     "#);
     assert!(live(&env, &session) == reverted);
-    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":{"before":133,"after":39,"window":32000},"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"undoes":6,"command":"revert","left":[],"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":{"before":133,"after":39,"window":32000},"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["operations"]), @r"
     9  2001-02-03 04:05  undo            undid 6 (revert)
