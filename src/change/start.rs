@@ -3,10 +3,7 @@
 use crate::{
     archive::{At, SyncError},
     change::reconcile::catch_up::catch_up,
-    files::{
-        deletion::{is_gone, lost_base},
-        live_file::live_file,
-    },
+    files::deletion::{is_gone, lost_base},
     model::{EntryNumber, MachineId},
     report::{Notice, Resume, Waiting},
 };
@@ -19,7 +16,7 @@ pub fn settle(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
 
 /// Returns the command that starts a session's agent in it, if the agent would resume the session.
 pub fn resume(session: &At<'_>) -> Result<Option<Resume>, SyncError> {
-    let Some(live) = live_file(session.archive, &session.state).filter(|live| live.attached) else {
+    let Some(live) = session.attached() else {
         return Ok(None);
     };
     // In a preview the file may exist only in the preview.

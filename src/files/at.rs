@@ -17,7 +17,7 @@ use crate::{
         Timestamp,
     },
     session::{Growth, Session, SessionError, View, ids},
-    store::{Store, StoreError, whole_lines},
+    store::{SessionKey, Store, StoreError, whole_lines},
     wire::{Format, Graph},
 };
 
@@ -70,6 +70,11 @@ impl<'a> Standing<'a> {
 
     pub(crate) fn store(&self) -> &'a dyn Store {
         self.archive.store.as_ref()
+    }
+
+    /// Returns the store and the session's key, if the session exists.
+    pub(crate) fn stored(&self) -> Option<(&'a dyn Store, SessionKey)> {
+        self.session.as_ref().map(|session| (self.store(), session.key))
     }
 
     /// Returns the position of the current branch.
@@ -133,8 +138,8 @@ impl<'a> Standing<'a> {
     /// Returns the line of an entry.
     pub(crate) fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, SyncError> {
         let mut line = Vec::new();
-        if let Some(session) = &self.session {
-            whole_lines(self.store(), session.key, &[entry], &mut |_, found| line = found)?;
+        if let Some((store, session)) = self.stored() {
+            whole_lines(store, session, &[entry], &mut |_, found| line = found)?;
         }
         Ok(line)
     }
@@ -174,8 +179,7 @@ impl<'a> Standing<'a> {
     /// opening the session.
     pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<Option<Lock>, SyncError> {
         self.refuse_if_left_out(path)?;
-        let session = self.session.as_ref();
-        session.map_or(Ok(None), |session| refuse_if_loaded(self.archive, session, path))
+        if self.session.is_none() { Ok(None) } else { refuse_if_loaded(&self.opened()?, path) }
     }
 
     /// Refuses to continue if the history of the current branch begins where undertext cannot read it.

@@ -10,12 +10,11 @@ use crate::{
     archive::{Archive, At, SyncError},
     disk,
     files::{
-        live_file::{LiveFile, file_of, length_of, live_file},
+        live_file::{LiveFile, length_of},
         mover::last_live,
         siblings, sources,
     },
     model::{FileNumber, GenerationNumber, Place, State, Timestamp},
-    wire::Format,
 };
 
 /// Returns true if there is no file at this path. A path that cannot be looked at counts as existing.
@@ -32,28 +31,25 @@ pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, 
 /// Returns the file where the agent had the session, if it was deleted and is nowhere else. If it still exists, returns the
 /// first deleted file that it continues from: without it the agent does not resume the session.
 pub(crate) fn lost(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
-    let missing = missing(session)?;
-    match missing {
-        Some(file) => Ok(Some(file)
-            .filter(|file| is_nowhere(session.archive, session.format, &session.state, file))),
+    match missing(session)? {
+        Some(file) => Ok(Some(file).filter(|file| elsewhere(session, file).is_none())),
         None => lost_base(session),
     }
 }
 
 /// Returns the first file that the live file continues from and that was deleted and is nowhere else.
 pub(crate) fn lost_base(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
-    let Some(live) = live_file(session.archive, &session.state).filter(|live| live.attached) else {
+    let Some(live) = session.attached() else {
         return Ok(None);
     };
     if siblings::name(session.format, &live.path).is_none() {
         return Ok(None);
     }
     let held = newest(&session.state).find(|(n, _)| *n == live.n);
-    let gone =
-        newest(&session.state).filter_map(|(n, _)| file_of(session.archive, &session.state, n));
+    let gone = newest(&session.state).filter_map(|(n, _)| session.file(n));
     let gone: Vec<LiveFile> = gone
         .filter(|file| file.attached && file.n != live.n && is_gone(&file.path))
-        .filter(|file| is_nowhere(session.archive, session.format, &session.state, file))
+        .filter(|file| elsewhere(session, file).is_none())
         .collect();
     let Some((_, held)) = held.filter(|_| !gone.is_empty()) else { return Ok(None) };
     let mut bases = Vec::new();
@@ -65,14 +61,10 @@ pub(crate) fn lost_base(session: &At<'_>) -> Result<Option<LiveFile>, SyncError>
     Ok(gone.into_iter().find(|file| bases.contains(&file.n)))
 }
 
-fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &LiveFile) -> bool {
-    elsewhere(archive, format, state, file).is_none()
-}
-
 /// Returns the file where the agent had the session, if it is missing: the live file, or, for a session without one, the file
 /// that the agent read last. A session has no live file if no agent resumes it or if the file is known to be deleted.
 pub(crate) fn missing(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
-    let live = match live_file(session.archive, &session.state) {
+    let live = match session.live_file() {
         Some(live) => Some(live).filter(|live| live.attached),
         None if session.state.live.is_some() => None,
         None => last_of_agent(session)?,
@@ -82,12 +74,8 @@ pub(crate) fn missing(session: &At<'_>) -> Result<Option<LiveFile>, SyncError> {
 
 /// Returns the new path of a file that its agent moved or compressed. A shorter file is a copy of an older state and does not
 /// count.
-pub(crate) fn elsewhere(
-    archive: &Archive,
-    format: &dyn Format,
-    state: &State,
-    file: &LiveFile,
-) -> Option<PathBuf> {
+pub(crate) fn elsewhere(session: &At<'_>, file: &LiveFile) -> Option<PathBuf> {
+    let state = &session.state;
     let held = |n: FileNumber| {
         let (_, generation) = newest(state).find(|(file, _)| *file == n)?;
         Some(length_of(state.ends.get(&generation)))
@@ -96,13 +84,13 @@ pub(crate) fn elsewhere(
     let is_it = |path: &PathBuf| {
         let Ok(found) = sources::length(path) else { return false };
         let known = || {
-            let place = archive.place_of(path);
+            let place = session.archive.place_of(path);
             let mut files = FileNumber::FIRST.onwards().zip(&state.files);
             files.find(|(_, known)| **known == place).and_then(|(n, _)| held(n))
         };
         found.or_else(known).is_none_or(|found| found >= length)
     };
-    siblings::namesakes(format, &file.path).into_iter().find(is_it)
+    siblings::namesakes(session.format, &file.path).into_iter().find(is_it)
 }
 
 /// For a session without a live file, returns the file that its agent read last; nothing if none of its files was deleted.

@@ -17,6 +17,8 @@
 //!
 //! Invariant: the judgement never asks for a look when an earlier row decides.
 
+use crate::live;
+
 /// Who owns a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
@@ -48,6 +50,12 @@ pub(crate) struct Seen {
     pub(crate) length: Option<u64>,
     /// True if its times, or the stamp of the newest operation, show that nobody changed it.
     pub(crate) is_untouched: bool,
+}
+
+impl From<live::Seen> for Seen {
+    fn from(seen: live::Seen) -> Self {
+        Self { inode: seen.inode, length: Some(seen.length), is_untouched: false }
+    }
 }
 
 /// A question about a file's bytes.

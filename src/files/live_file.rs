@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    archive::{Archive, Places, SyncError},
+    archive::{Archive, At, Places, SyncError},
     disk::{self, Links},
     live::{self, Seen, Writable, WritableFile},
     model::{FileNumber, Place, Run, SessionName, State},
@@ -40,6 +40,23 @@ pub(crate) fn deleted(archive: &Archive, tip: &State) -> Option<LiveFile> {
 /// Returns a file of a session, if its place is on this machine.
 pub(crate) fn file_of(archive: &Archive, tip: &State, n: FileNumber) -> Option<LiveFile> {
     located(tip, n, |place| archive.path_of(place))
+}
+
+impl At<'_> {
+    /// Returns the live file.
+    pub(crate) fn live_file(&self) -> Option<LiveFile> {
+        live_file(self.archive, &self.state)
+    }
+
+    /// Returns the live file if it is the agent's own.
+    pub(crate) fn attached(&self) -> Option<LiveFile> {
+        self.live_file().filter(|live| live.attached)
+    }
+
+    /// Returns a file of the session, if its place is on this machine.
+    pub(crate) fn file(&self, n: FileNumber) -> Option<LiveFile> {
+        file_of(self.archive, &self.state, n)
+    }
 }
 
 impl Places {

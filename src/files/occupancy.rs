@@ -4,26 +4,22 @@
 use std::path::Path;
 
 use crate::{
-    archive::{Archive, At, SyncError},
-    files::live_file::live_file,
+    archive::{At, SyncError},
     live::{self, Holder, How, Index, Lock, Locking},
     report::OpenIn,
-    session::{Session, short_name},
+    session::short_name,
 };
 
 /// Refuses to write an agent's file if a process has its session open. With `force`, only certain evidence counts. If the agent
 /// has a lock for its sessions, returns it; while it is held the agent cannot open the session.
-pub(crate) fn refuse_if_loaded(
-    archive: &Archive,
-    session: &Session,
-    path: &Path,
-) -> Result<Option<Lock>, SyncError> {
+pub(crate) fn refuse_if_loaded(session: &At<'_>, path: &Path) -> Result<Option<Lock>, SyncError> {
+    let archive = session.archive;
     // A preview writes nothing.
     if archive.is_preview {
         return Ok(None);
     }
-    let lock = agents_lock(archive, session, path)?;
-    let folder = archive.store.card(session.key)?.folder;
+    let lock = agents_lock(session, path)?;
+    let folder = session.store.card(session.key)?.folder;
     // An agent that locks the sessions it opens would hold this lock.
     let folder = folder.as_deref().map(Path::new).filter(|_| lock.is_none());
     let holders = live::holders(path, folder, session.format.traits());
@@ -35,15 +31,12 @@ pub(crate) fn refuse_if_loaded(
         Err(_) if archive.manner.force => Vec::new(),
         holders => holders.map_err(SyncError::at(path))?,
     };
-    if holders.is_empty() { Ok(lock) } else { Err(loaded(archive, session, path, holders)?) }
+    if holders.is_empty() { Ok(lock) } else { Err(loaded(session, path, holders)?) }
 }
 
 /// Returns the processes that certainly have a session open.
 pub fn open_in(session: &At<'_>) -> Vec<OpenIn> {
-    let live = live_file(session.archive, &session.state);
-    let Some(live) = live.filter(|live| live.attached) else {
-        return Vec::new();
-    };
+    let Some(live) = session.attached() else { return Vec::new() };
     let lock =
         session.format.home(&live.path).map(|home| Index::of(home).lock_of(&session.name.id));
     let of = |file: &Path| live::holders(file, None, session.format.traits()).unwrap_or_default();
@@ -61,31 +54,22 @@ pub fn open_in(session: &At<'_>) -> Vec<OpenIn> {
 }
 
 /// Takes the agent's own lock on a session, if the agent has one; fails if a process holds it.
-pub(crate) fn agents_lock(
-    archive: &Archive,
-    session: &Session,
-    path: &Path,
-) -> Result<Option<Lock>, SyncError> {
+pub(crate) fn agents_lock(session: &At<'_>, path: &Path) -> Result<Option<Lock>, SyncError> {
     let Some(index) = session.format.home(path).map(Index::of) else { return Ok(None) };
-    match index.lock(&archive.disk, &session.name.id).map_err(SyncError::at(path))? {
+    match index.lock(&session.archive.disk, &session.name.id).map_err(SyncError::at(path))? {
         Locking::Unknown => Ok(None),
         Locking::Taken(lock) => Ok(Some(lock)),
         Locking::Held(held) => {
             // The lock proves it, whatever was found about the process.
             let holders = live::holders(&held, None, session.format.traits()).unwrap_or_default();
             let holders = holders.into_iter().map(|one| Holder { how: How::Lock, ..one });
-            Err(loaded(archive, session, path, holders.collect())?)
+            Err(loaded(session, path, holders.collect())?)
         }
     }
 }
 
-fn loaded(
-    archive: &Archive,
-    session: &Session,
-    path: &Path,
-    holders: Vec<Holder>,
-) -> Result<SyncError, SyncError> {
-    let title = archive.store.card(session.key)?.title;
-    let session = short_name(archive.store(), session)?;
+fn loaded(session: &At<'_>, path: &Path, holders: Vec<Holder>) -> Result<SyncError, SyncError> {
+    let title = session.store.card(session.key)?.title;
+    let session = short_name(session.store, session)?;
     Ok(SyncError::Loaded { path: path.to_owned(), session, title, holders, is_final: false })
 }

@@ -12,10 +12,7 @@ use std::{
 use crate::{
     archive::{At, SyncError},
     disk::{self, Links},
-    files::{
-        deletion::is_gone,
-        live_file::{LiveFile, file_of, live_file},
-    },
+    files::{deletion::is_gone, live_file::LiveFile},
     live,
     model::{EntryId, EntryNumber, LineId, Rotation, Run, Running},
     report::{Rotated, RotatedState},
@@ -29,16 +26,14 @@ pub fn rotations(session: &At<'_>) -> Result<Vec<Rotated>, SyncError> {
     let mut rotated = Vec::new();
     for (n, rotation) in &session.state.rotations {
         // The session may have another live file by now, or none.
-        let Some(LiveFile { path: live, .. }) =
-            file_of(session.archive, &session.state, rotation.file)
-        else {
+        let Some(LiveFile { path: live, .. }) = session.file(rotation.file) else {
             continue;
         };
         let by = session.store.operations(session.key, n.alone())?.pop();
         let next_to = |live: &Path| live.with_file_name(OsStr::from_bytes(&rotation.aside));
         let there = next_to(&live);
         // The set-aside file may have been moved together with the live file.
-        let moved = live_file(session.archive, &session.state).map(|now| next_to(&now.path));
+        let moved = session.live_file().map(|now| next_to(&now.path));
         let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
         // Only the newest can be pending: every change first finishes the one before.
         let is_newest = session.state.newest.is_some_and(|newest| newest.n == *n);

@@ -51,8 +51,7 @@ pub(crate) fn put_back(session: &At<'_>, at: Timestamp) -> Result<PutBack, SyncE
         let is_part = siblings::name(session.format, &path).is_some()
             || sources::rotation(&path, session.format).is_some();
         let file = LiveFile { n, path, attached: true };
-        let is_lost =
-            || elsewhere(session.archive, session.format, &session.state, &file).is_none();
+        let is_lost = || elsewhere(session, &file).is_none();
         if is_gone(&file.path) && (n == wanted.n || is_part && is_newest && is_lost()) {
             files.push((n == wanted.n, file, generation));
         }
@@ -61,7 +60,7 @@ pub(crate) fn put_back(session: &At<'_>, at: Timestamp) -> Result<PutBack, SyncE
     files.sort_by_key(|(is_wanted, ..)| *is_wanted);
     for (_, file, _) in &files {
         // A process that has the deleted file open would continue to write there.
-        refuse_if_loaded(session.archive, session, &file.path)?;
+        refuse_if_loaded(session, &file.path)?;
     }
     let mut earlier = i64::try_from(files.len()).unwrap_or_default();
     for (_, file, generation) in files {
@@ -69,13 +68,7 @@ pub(crate) fn put_back(session: &At<'_>, at: Timestamp) -> Result<PutBack, SyncE
         let at = Timestamp(at.0 - earlier);
         let target = target(session, &file)?;
         // Do this before the file exists, because its agent may read it right away.
-        match listing::finish(
-            session.archive,
-            session.format,
-            &session.name,
-            &target,
-            session.archive.now(),
-        ) {
+        match listing::finish(session, &target, session.archive.now()) {
             Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
             listed => listed?,
         }

@@ -26,7 +26,7 @@ use crate::{
     live,
     model::{Command, EntryNumber, FileNumber, MAIN, Position, State, TRANSCRIPTS},
     report::TakenBack,
-    session::{Session, View, plan::branch_text},
+    session::{Session, plan::branch_text},
     store::{Loss, StoreError},
 };
 
@@ -114,14 +114,9 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
     let first = change.before.state.next_entry();
     let position = change.before.position();
-    let held = match (&change.before.session, position) {
-        (Some(session), Some(position)) => {
-            let spans = Some(&change.before.state.spans);
-            // If it is damaged, keep it as a branch.
-            View::new(change.before.store(), session, position, spans).sequence().ok()
-        }
-        _ => Some(Vec::new()),
-    };
+    let view = position.and_then(|position| change.before.view(position));
+    // If it is damaged, keep it as a branch.
+    let held = view.map_or(Some(Vec::new()), |view| view.sequence().ok());
     let (taken, found) = read(change, path, file)?;
     let goes_on = held.is_some_and(|held| is_subsequence(&held, &found));
     let branch = change.before.state.current().to_owned();
@@ -153,8 +148,7 @@ fn read(
 ) -> Result<(Position, Vec<EntryNumber>), SyncError> {
     let mut growth = change.generation(Some(file));
     change.read(&mut growth, sources::open(path, 0).map_err(SyncError::at(path))?)?;
-    let head = change.head(&growth)?;
-    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let taken = change.end_of(&growth)?;
     let found = growth.sequence();
     change.grown(growth);
     Ok((taken, found))

@@ -17,7 +17,6 @@ use crate::{
     files::{
         deletion::is_gone,
         file,
-        live_file::{file_of, live_file},
         siblings::{self, Unplaced},
     },
     live::{self, WritableFile, fresh_path},
@@ -56,7 +55,7 @@ pub(crate) fn own_files(session: &At<'_>) -> Vec<Own> {
     let numbers = FileNumber::FIRST.onwards().zip(&session.state.files).map(|(n, _)| n);
     let (mut own, mut met) = (Vec::new(), BTreeSet::new());
     for n in session.state.live.into_iter().chain(numbers) {
-        let Some(file) = file_of(session.archive, &session.state, n) else { continue };
+        let Some(file) = session.file(n) else { continue };
         let rotations =
             session.state.rotations.iter().filter(|_| !session.state.sidecars.contains_key(&n));
         for rotation in iter::once(None).chain(rotations.map(|(_, rotation)| Some(rotation))) {
@@ -108,7 +107,7 @@ pub(crate) fn of_session(
 
 /// Deletes the remainders of a change that was starting another file for the session, whichever folder they are in.
 pub(crate) fn sweep(session: &At<'_>) {
-    let live = live_file(session.archive, &session.state).filter(|live| live.attached);
+    let live = session.attached();
     let begun = live.as_ref().and_then(|live| siblings::name(session.format, &live.path));
     let Some((live, begun)) = live.zip(begun) else { return };
     for path in Unplaced::since(begun.begun).of(session.format, &live.path) {

@@ -130,11 +130,12 @@ fn finally(mut error: SyncError) -> SyncError {
 /// Refuses to redact sessions that an agent has open: it would continue with its own copy and write the bytes again.
 fn refuse_if_loaded(archive: &Archive, sessions: &[Session]) -> Result<(), SyncError> {
     for session in sessions {
-        let change = Change::bare(&archive.at(session)?)?;
+        let session = archive.at(session)?;
+        let change = Change::bare(&session)?;
         if let Some(live) = change.before.live_file() {
             change.before.writable_file(&live)?;
             if live.attached {
-                occupancy::refuse_if_loaded(archive, session, &live.path).map_err(finally)?;
+                occupancy::refuse_if_loaded(&session, &live.path).map_err(finally)?;
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: a growth never differs from a reading of its file: it has the same entries, separators and tail.
 
 use crate::model::{
-    EntryId, EntryNumber, Gaps, GenerationNumber, LineId, Run, Running, line::Line,
+    EntryId, EntryNumber, Gaps, GenerationNumber, LineId, Position, Run, Running, line::Line,
 };
 
 /// A generation while it grows.
@@ -52,6 +52,11 @@ impl Growth {
     /// Returns the length of the file.
     pub(crate) fn length(&self) -> u64 {
         self.bytes + self.tail.len() as u64
+    }
+
+    /// Returns the position at the end, with this head.
+    pub(crate) fn position(&self, head: Option<EntryNumber>) -> Position {
+        Position { generation: self.generation, head, horizon: self.entries }
     }
 
     /// Returns the id that a line would have at the end.

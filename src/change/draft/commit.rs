@@ -70,11 +70,8 @@ impl Change<'_> {
         let lock = refuse_to_write(self, attached.as_ref())?;
         if let Some(target) = &attached {
             let before = &self.before;
-            if let Some((list, step)) =
-                listing::list_folder(before.archive, before.format, &before.name, target)?
-            {
-                follow.begin_with(list, step);
-            }
+            let listed = listing::list_folder(before.archive, before.format, &before.name, target)?;
+            listed.into_iter().for_each(|(list, step)| follow.begin_with(list, step));
         }
         if follow.is_empty()
             && let Some(live) = self.before.live_file().filter(|live| !live.attached)
@@ -301,10 +298,9 @@ fn ties(change: &Change<'_>) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, SyncEr
 }
 
 fn card(change: &Change<'_>, operation: &Operation, records: &[Record]) -> Result<Card, SyncError> {
-    let mut card = match &change.before.session {
-        Some(session) => change.before.archive.store.card(session.key)?,
-        None => Card::default(),
-    };
+    let stored = change.before.stored();
+    let card = stored.map(|(store, session)| store.card(session)).transpose()?;
+    let mut card = card.unwrap_or_default();
     derive::see_operation(&mut card, operation, change.before.format);
     let mut titles = Titles::default();
     let is_summary =
@@ -327,11 +323,10 @@ fn card(change: &Change<'_>, operation: &Operation, records: &[Record]) -> Resul
         derive::see_entry(&mut card, record.kind, record.time, raw, change.before.format, said);
         if let Some(titled) = titled {
             titles.see(titled, raw, change.before.format, |name| {
-                let Some(session) = &change.before.session else {
+                let Some((store, session)) = stored.filter(|_| !names.contains(&name)) else {
                     return Ok(names.contains(&name));
                 };
-                let store = &change.before.archive.store;
-                Ok(names.contains(&name) || !store.named(session.key, name, name)?.is_empty())
+                Ok(!store.named(session, name, name)?.is_empty())
             })?;
         }
         if sums_up {
@@ -358,15 +353,13 @@ fn place_of<'p>(change: &'p Change<'_>, operation: &'p Operation, run: &Run) -> 
 
 /// Returns true if the session has a title that ranks higher.
 fn has_better(change: &Change<'_>, than: Titled) -> Result<bool, SyncError> {
-    let Some(session) = &change.before.session else { return Ok(false) };
-    if than == Titled::User {
-        return Ok(false);
-    }
+    let stored = change.before.stored().filter(|_| than != Titled::User);
+    let Some((store, session)) = stored else { return Ok(false) };
     // Agents repeat their titles, so the newest records are the most likely to have one.
     let entries = EntryNumber::FIRST..change.before.state.next_entry();
     let batches: Vec<_> = EntryNumber::batches(entries, BATCH).collect();
     for batch in batches.into_iter().rev() {
-        let records = change.before.archive.store.records(session.key, batch)?;
+        let records = store.records(session, batch)?;
         let mut titles = records.iter().filter_map(|record| change.before.format.titles(record));
         if titles.any(|titled| titled.rank() > than.rank()) {
             return Ok(true);

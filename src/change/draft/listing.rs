@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 
 use crate::{
-    archive::{Archive, SyncError},
+    archive::{Archive, At, SyncError},
     change::draft::follow::{Follow, Step},
     disk,
     live::{Denied, Writable, WritableFile},
@@ -48,29 +48,21 @@ pub(crate) fn list_folder(
 
 /// Lists a session's folder before its file is updated to a committed state or is restored.
 pub(crate) fn finish(
-    archive: &Archive,
-    format: &dyn Format,
-    session: &SessionName,
+    session: &At<'_>,
     file: &WritableFile,
     at: Timestamp,
 ) -> Result<(), SyncError> {
-    let Some(only) = list_folder(archive, format, session, file)? else { return Ok(()) };
-    let mut follow = Follow::from(only);
-    let is_preview = archive.is_preview;
-    let done = follow.prepare(at, is_preview).and_then(|()| follow.carry_out(at));
+    let archive = session.archive;
+    let only = list_folder(archive, session.format, &session.name, file)?;
+    let Some(mut follow) = only.map(Follow::from) else { return Ok(()) };
+    let done = follow.prepare(at, archive.is_preview).and_then(|()| follow.carry_out(at));
     done.map(|_| ()).map_err(|(path, source)| SyncError::Io { path, source })
 }
 
 /// Deletes the successor of a list whose operation was never committed.
-pub(crate) fn sweep(
-    format: &dyn Format,
-    session: &SessionName,
-    file: &WritableFile,
-) -> Result<(), SyncError> {
-    match list_of(format, session, file)? {
-        Some(list) => list.sweep().map_err(SyncError::at(list.path())),
-        None => Ok(()),
-    }
+pub(crate) fn sweep(session: &At<'_>, file: &WritableFile) -> Result<(), SyncError> {
+    let list = list_of(session.format, &session.name, file)?;
+    list.map_or(Ok(()), |list| list.sweep().map_err(SyncError::at(list.path())))
 }
 
 fn list_of(

@@ -240,11 +240,10 @@ impl<'a> Change<'a> {
         Ok(self.before.format.path(&self.look(position), head, limit)?.entries)
     }
 
-    /// Returns the entry at which the agent would resume a growth that has not ended.
-    pub(crate) fn head(&self, growth: &Growth) -> Result<Option<EntryNumber>, SyncError> {
-        let position =
-            Position { generation: growth.generation, head: None, horizon: growth.entries };
-        Ok(self.before.format.head(&self.ahead(position, growth))?)
+    /// Returns the position at which the agent would resume a growth that has not ended.
+    pub(crate) fn end_of(&self, growth: &Growth) -> Result<Position, SyncError> {
+        let head = self.before.format.head(&self.ahead(growth.position(None), growth))?;
+        Ok(growth.position(head))
     }
 
     /// Returns a view of the stored session and the growths that this change has ended.
@@ -260,8 +259,7 @@ impl<'a> Change<'a> {
 
     fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
         let key = self.before.session.as_ref().map(|session| session.key);
-        let mut view =
-            View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
+        let mut view = View::over(self.before.store(), key, self.before.format, position);
         view.kept = self.before.state.spans.clone();
         view.pending = Some(Pending {
             first: self.before.state.next_entry(),
@@ -328,10 +326,8 @@ impl<'a> Change<'a> {
         let link_id = link.map(|(_, id)| id);
         let covered = self.covered.get(&new.line.id()).map(|came| EntryId::of(link_id, *came));
         // A redacted line is the same entry as its original, if the session has that entry.
-        let covered = match covered {
-            Some(id) => self.held(id)?.map(|_| id),
-            None => None,
-        };
+        let held = covered.map(|id| self.held(id)).transpose()?.flatten();
+        let covered = covered.filter(|_| held.is_some());
         let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
         let (length, name, kind) =
             (new.line.bytes().len() as u64, new.envelope.tag(), new.envelope.kind);
@@ -375,8 +371,8 @@ impl<'a> Change<'a> {
         origin: EntryNumber,
     ) -> Result<(), SyncError> {
         let next = self.before.state.next_entry();
-        if let Some(session) = self.before.session.as_ref().filter(|_| entry < next) {
-            let held = self.before.store().origins(session.key, entry.alone())?;
+        if let Some((store, session)) = self.before.stored().filter(|_| entry < next) {
+            let held = store.origins(session, entry.alone())?;
             if held.iter().any(|(_, held)| held.origin != origin) {
                 return Ok(());
             }
@@ -418,11 +414,7 @@ impl<'a> Change<'a> {
         let n = self.next_entry();
         tombstone::cover_again(self, n, &mut line, &mut envelope)?;
         let kind = envelope.kind;
-        let held = self
-            .before
-            .session
-            .as_ref()
-            .map(|session| (self.before.archive.store.as_ref(), session.key));
+        let held = self.before.stored();
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
         self.bulk.entries.push(Entry { n, id, link });
         let own = Some(self.before.format)
@@ -438,7 +430,7 @@ impl<'a> Change<'a> {
                 Parent::Root | Parent::Missing => None,
             });
             let head = parent.map(|parent| names::above(self, parent, growth)).transpose()?;
-            let place = Position { generation: growth.generation, head, horizon: growth.entries };
+            let place = growth.position(head);
             if checkpoint_at(self, place).is_none() {
                 self.checkpoint(place, Some(n), own, None);
             }
@@ -518,8 +510,7 @@ fn follows_a_mark(change: &Change<'_>, growth: &Growth) -> Result<bool, SyncErro
     else {
         return Ok(false);
     };
-    let position = Position { generation: growth.generation, head: None, horizon: growth.entries };
-    Ok(is_marked(&change.ahead(position, growth), last)?)
+    Ok(is_marked(&change.ahead(growth.position(None), growth), last)?)
 }
 
 /// Returns the newest checkpoint if it is at this place and not undone.

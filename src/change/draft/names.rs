@@ -3,7 +3,7 @@
 use crate::{
     archive::SyncError,
     change::draft::Change,
-    model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Position, Record},
+    model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Record},
     session::Growth,
     session::graph::names,
 };
@@ -20,8 +20,8 @@ impl Change<'_> {
 
     /// Returns the stored entry with this id.
     pub(crate) fn held(&self, id: EntryId) -> Result<Option<EntryNumber>, SyncError> {
-        let Some(session) = &self.before.session else { return Ok(None) };
-        Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
+        let Some((store, session)) = self.before.stored() else { return Ok(None) };
+        Ok(store.find(session, &IdPrefix::whole(&id))?.first().copied())
     }
 }
 
@@ -39,8 +39,7 @@ pub(crate) fn bearer(
     if let Some(last) = change.bearers.last(growth, name) {
         return Ok(last);
     }
-    let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
-    let last = names::bearer(&change.ahead(end, growth), newest)?;
+    let last = names::bearer(&change.ahead(growth.position(None), growth), newest)?;
     change.bearers.keep(name, last);
     Ok(last)
 }
@@ -59,8 +58,9 @@ pub(crate) fn above(
     if let Some(last) = change.bearers.kept(growth, parent) {
         return Ok(last);
     }
-    let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
-    let last = change.before.format.last_kept(&change.ahead(end, growth), parent)?;
+    let view = change.ahead(growth.position(None), growth);
+    let last = change.before.format.last_kept(&view, parent)?;
+    drop(view);
     change.bearers.keep_behind(parent, last);
     Ok(last)
 }
@@ -72,9 +72,7 @@ pub(crate) fn is_new_name(
     name: Option<NameTag>,
 ) -> Result<bool, SyncError> {
     let Some(name) = name else { return Ok(false) };
-    let held =
-        change.before.session.as_ref().map(|s| (change.before.archive.store.as_ref(), s.key));
-    Ok(change.deriver.named(name, held)?.is_none())
+    Ok(change.deriver.named(name, change.before.stored())?.is_none())
 }
 
 /// Returns the record of an entry.
@@ -83,8 +81,8 @@ fn record_of(change: &Change<'_>, entry: EntryNumber) -> Result<Option<Record>, 
     if let Some(record) = fresh.and_then(|n| change.deriver.records.get(n)) {
         return Ok(Some(record.clone()));
     }
-    let Some(session) = &change.before.session else { return Ok(None) };
-    Ok(change.before.archive.store.records(session.key, entry.alone())?.pop())
+    let Some((store, session)) = change.before.stored() else { return Ok(None) };
+    Ok(store.records(session, entry.alone())?.pop())
 }
 
 /// Returns true if several entries share a name.
@@ -92,10 +90,10 @@ fn is_twin(change: &mut Change<'_>, name: NameTag) -> Result<bool, SyncError> {
     if change.deriver.twins.contains(&name) {
         return Ok(true);
     }
-    let Some(session) = &change.before.session else { return Ok(false) };
-    if change.held_twins.is_none() {
-        let held = change.before.archive.store.twins(session.key)?;
-        change.held_twins = Some(held.into_iter().collect());
-    }
-    Ok(change.held_twins.as_ref().is_some_and(|twins| twins.contains(&name)))
+    let Some((store, session)) = change.before.stored() else { return Ok(false) };
+    let twins = match &mut change.held_twins {
+        Some(twins) => twins,
+        none => none.insert(store.twins(session)?.into_iter().collect()),
+    };
+    Ok(twins.contains(&name))
 }

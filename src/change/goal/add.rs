@@ -99,19 +99,18 @@ impl Goal for Add {
             }
             entries.push(entry);
         }
-        let head = match change.before.attached().filter(|_| aside.is_none()) {
-            Some(_) if !self.follows => change.head(&growth)?,
+        let position = match change.before.attached().filter(|_| aside.is_none()) {
+            Some(_) if !self.follows => change.end_of(&growth)?,
             Some(live) => {
                 let added = said(change, &growth, position, &entries)?;
                 if !reads(change, &growth, position, &added)? {
                     let more = bring(change, &live, &mut growth, position, &added, last)?;
                     bytes.extend(more);
                 }
-                change.head(&growth)?
+                change.end_of(&growth)?
             }
-            None => growth.last.map(|(n, _)| n),
+            None => growth.position(growth.last.map(|(n, _)| n)),
         };
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let end = growth.length();
         change.grown(growth);
         let added = Added { position, entries, checkpoints: change.checkpoints() };
@@ -148,7 +147,7 @@ fn reads(
     from: Position,
     added: &[EntryNumber],
 ) -> Result<bool, SyncError> {
-    let Some(head) = change.head(growth)? else { return Ok(added.is_empty()) };
+    let Some(head) = change.end_of(growth)?.head else { return Ok(added.is_empty()) };
     let position = Position { head: Some(head), horizon: growth.entries, ..from };
     let view = change.ahead(position, growth);
     let path = |limit| Ok::<_, SyncError>(change.before.format.path(&view, head, limit)?.entries);
@@ -177,7 +176,7 @@ fn bring(
     added: &[EntryNumber],
     name: Option<String>,
 ) -> Result<Vec<u8>, SyncError> {
-    let head = change.head(growth)?;
+    let head = change.end_of(growth)?.head;
     let setting = change.before.setting_in_folder(&Workspace::default(), name)?;
     let to = added.last().copied();
     let view = change.ahead(Position { head, horizon: growth.entries, ..from }, growth);

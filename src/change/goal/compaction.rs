@@ -80,11 +80,10 @@ impl Compaction {
         change: &Change<'_>,
         growth: &Growth,
     ) -> Result<(Position, EntryNumber), SyncError> {
-        let head = change.head(growth)?;
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let position = change.end_of(growth)?;
         let view = change.ahead(position, growth);
         let format = change.before.format;
-        if head.is_none() {
+        if position.head.is_none() {
             return Err(SyncError::Misread(Misread::Nothing));
         }
         let mut summary = None;

@@ -120,7 +120,7 @@ impl Replay {
         }
         growth.end(tail);
         let head = self.from.head.map(|head| entries.get(&head).copied().unwrap_or(head));
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let position = growth.position(head);
         let length = growth.length();
         change.grown(growth);
         if !is_same(change, self.from, position, &entries)? {
@@ -148,8 +148,8 @@ impl Replay {
         let first = change.next_entry();
         let more = setting::behind(&growth, lines);
         change.read_bytes(&mut growth, &more)?;
-        let head = change.head(&growth)?;
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let position = change.end_of(&growth)?;
+        let head = position.head;
         let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
         let format = change.before.format;
         if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {

@@ -128,8 +128,7 @@ pub(crate) fn reads(
     note: Option<Note<'_>>,
 ) -> Result<Option<Position>, SyncError> {
     let format = change.before.format;
-    let head = change.head(growth)?;
-    let position = Position { generation: growth.generation, head, horizon: growth.entries };
+    let position = change.end_of(growth)?;
     let (there, here) = (change.look(wanted), change.ahead(position, growth));
     let [path_there, path_here] = ends(&there, &here)?;
     let wanted = format.context(&there, &path_there)?;

@@ -229,7 +229,7 @@ pub(crate) fn finish(session: &At<'_>, live: &LiveFile) -> Result<Option<Notice>
     let Some((n, path)) = unfinished(session, live)? else { return Ok(None) };
     let named = siblings::named(session.format, &session.name.id, &live.path);
     if is_gone(&live.path) || named.is_some_and(|named| is_same(&named, &path)) {
-        refuse_if_loaded(session.archive, session, &path)?;
+        refuse_if_loaded(session, &path)?;
     }
     let denied = |why| SyncError::denied(&session.name, &live.path, why);
     session.archive.writable.make_folder(&session.name.format, &live.path).map_err(denied)?;
@@ -249,7 +249,7 @@ pub(crate) fn finish(session: &At<'_>, live: &LiveFile) -> Result<Option<Notice>
     if let Some(index) = session.format.home(&live.path).map(Index::of)
         && (there.is_none() || there == known)
     {
-        let _lock = agents_lock(session.archive, session, &live.path)?;
+        let _lock = agents_lock(session, &live.path)?;
         index.exchange(&session.name.id, &path, &live.path).map_err(io)?;
     }
     saw(session.archive, session.key, &target)?;

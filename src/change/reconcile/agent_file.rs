@@ -44,7 +44,7 @@ use crate::{
         deletion::elsewhere,
         file::{self, finish_rotation, from, is_subsequence, saw},
         judge::{Seen, Verdict, Whose},
-        live_file::{self, LiveFile, live_file},
+        live_file::{self, LiveFile},
         mover::{is_of_a_person, is_to_be_kept},
         numbers::counted,
         occupancy::refuse_if_loaded,
@@ -81,14 +81,8 @@ pub(crate) fn agree(
         Verdict::Same | Verdict::Gone => (Vec::new(), true),
         Verdict::Unfinished => {
             if !session.archive.is_preview {
-                refuse_if_loaded(session.archive, session, target.path())?;
-                listing::finish(
-                    session.archive,
-                    session.format,
-                    &session.name,
-                    target,
-                    session.state.at(),
-                )?;
+                refuse_if_loaded(session, target.path())?;
+                listing::finish(session, target, session.state.at())?;
                 finish_rotation(session, target)?;
             }
             (vec![Notice::Finished { path: live.path.clone() }], true)
@@ -117,13 +111,7 @@ pub(crate) fn record_loss(session: &At<'_>, live: &LiveFile) -> Result<Notice, S
     if let Ok(target) = session.archive.writable_file(&session.name, live)
         && file::is_only_set_aside(&target, &session.state)?
     {
-        listing::finish(
-            session.archive,
-            session.format,
-            &session.name,
-            &target,
-            session.state.at(),
-        )?;
+        listing::finish(session, &target, session.state.at())?;
         finish_rotation(session, &target)?;
         saw(session.archive, session.key, &target)?;
         return Ok(Notice::Finished { path: live.path.clone() });
@@ -135,7 +123,7 @@ pub(crate) fn record_loss(session: &At<'_>, live: &LiveFile) -> Result<Notice, S
     change.facts.gone.push(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     // If the agent had moved the file unchanged, the session would have followed it.
-    let put_away = elsewhere(session.archive, session.format, &session.state, live);
+    let put_away = elsewhere(session, live);
     Ok(match put_away.filter(|path| sources::length(path).is_ok_and(|length| length.is_none())) {
         Some(path) => Notice::Packed { path },
         None => Notice::Gone { path: live.path.clone(), to: None },
@@ -149,15 +137,10 @@ pub(crate) fn gather(
     path: &Path,
     gathering: &mut dyn Gathering,
 ) -> Result<Option<Vec<Notice>>, SyncError> {
-    let live = live_file(session.archive, &session.state)
-        .filter(|live| live.attached && live.path == path);
+    let live = session.attached().filter(|live| live.path == path);
     let Some(live) = live.filter(|_| session.state.rotations.is_empty()) else { return Ok(None) };
     let target = session.archive.writable_file(&session.name, &live)?;
-    let seen = target.look().map_err(SyncError::at(path))?.map(|seen| Seen {
-        inode: seen.inode,
-        length: Some(seen.length),
-        is_untouched: false,
-    });
+    let seen = target.look().map_err(SyncError::at(path))?.map(Seen::from);
     let is_unfinished = segment::unfinished(session, &live)?.is_some();
     let verdict = file::verdict(session, &target, Whose::Agent, seen.as_ref())?;
     if is_unfinished || verdict != Verdict::Grown {
@@ -188,15 +171,9 @@ fn put_right(
 ) -> Result<bool, SyncError> {
     let Some(rest) = lacking(session, there.0, there.1)? else { return Ok(false) };
     if !session.archive.is_preview {
-        refuse_if_loaded(session.archive, session, target.path())?;
+        refuse_if_loaded(session, target.path())?;
         target.may_append().map_err(SyncError::at(target.path()))?;
-        listing::finish(
-            session.archive,
-            session.format,
-            &session.name,
-            target,
-            session.state.at(),
-        )?;
+        listing::finish(session, target, session.state.at())?;
         let end = (there.0.len() + rest.len()) as u64;
         target.append_synced(&rest, end).map_err(SyncError::at(target.path()))?;
     }
@@ -294,12 +271,11 @@ fn follow(
 ) -> Result<(Vec<Notice>, bool), SyncError> {
     let is_rewritten = came == Came::Rewritten;
     let first = change.before.state.next_entry();
-    let (generation, horizon) = (growth.generation, growth.entries);
     let found = if is_rewritten { growth.sequence() } else { Vec::new() };
     let entries = change.next_entry().since(first);
-    let head = change.head(&growth)?;
+    let mut position = change.end_of(&growth)?;
+    let head = position.head;
     change.grown(growth);
-    let mut position = Position { generation, head, horizon };
     let current = change.before.state.current().to_owned();
     let mut notices = Vec::new();
     let operation = change.before.state.next_operation();
@@ -374,8 +350,7 @@ fn say(
     let mut growth = change.growth(position.generation)?;
     let more = setting::behind(&growth, lines);
     change.read_bytes(&mut growth, &more)?;
-    let head = change.head(&growth)?;
-    let said = Position { head, horizon: growth.entries, ..position };
+    let said = change.end_of(&growth)?;
     let end = growth.length();
     change.grown(growth);
     append_live(change, more, end)?;
@@ -449,7 +424,6 @@ fn join(
     position: Position,
     current: &str,
 ) -> Result<Option<String>, SyncError> {
-    let Some(_session) = change.before.session.clone() else { return Ok(None) };
     let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
     let branch = change.before.state.branches.iter().find(stands);
     let branch = branch.map(|(name, at)| (name.clone(), *at));
@@ -468,21 +442,12 @@ fn join(
     let mut growth = change.generation(None);
     reach::place_spans(change, &mut growth, at)?;
     let pending = change.look(position);
-    let mut lengths = Vec::new();
     for &entry in &late.entries {
-        lengths.push(pending.line(entry)?.len() as u64);
+        growth.place(entry, change.id_of(entry)?, b"\n", pending.line(entry)?.len() as u64);
     }
     drop(pending);
-    for (&entry, length) in late.entries.iter().zip(lengths) {
-        let id = change.id_of(entry)?;
-        growth.place(entry, id, b"\n", length);
-    }
     growth.end(b"\n".to_vec());
-    let to = Position {
-        generation: growth.generation,
-        head: late.entries.last().copied(),
-        horizon: growth.entries,
-    };
+    let to = growth.position(late.entries.last().copied());
     change.grown(growth);
     change.set_branch(&branch, Some(to));
     Ok(Some(branch))

@@ -31,7 +31,7 @@ use crate::{
         deletion::is_gone,
         file::{self, aside_of, finish_rotation, from, is_subsequence, write_fresh},
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
-        live_file::{self, LiveFile, expected, length_of, live_file},
+        live_file::{self, LiveFile, expected, length_of},
         numbers::counted,
     },
     live::WritableFile,
@@ -46,9 +46,7 @@ use crate::{
 /// Reconciles the store and the live file. The caller holds the lock and opened the session under it.
 pub(crate) fn catch_up(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
     bring_together(session).map_err(|error| {
-        match live_file(session.archive, &session.state)
-            .filter(|live| live.attached && error.is_of_a_file())
-        {
+        match session.attached().filter(|_| error.is_of_a_file()) {
             Some(LiveFile { path, .. }) => {
                 let session = session.name.id.clone();
                 SyncError::Uncaught { session, path, why: Box::new(error) }
@@ -60,7 +58,7 @@ pub(crate) fn catch_up(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
 
 fn bring_together(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
     let mut notices = Vec::new();
-    let Some(live) = live_file(session.archive, &session.state) else {
+    let Some(live) = session.live_file() else {
         let is_elsewhere = session.archive.root.is_some() && session.state.live.is_some();
         notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
         if let Some(at) = session.state.position() {
@@ -90,7 +88,7 @@ fn bring_together(session: &At<'_>) -> Result<Vec<Notice>, SyncError> {
     let target = session.archive.writable_file(&session.name, &live)?;
     if live.attached {
         notices.extend(agent_file::agree(session, &live, &target)?);
-        listing::sweep(session.format, &session.name, &target)?;
+        listing::sweep(session, &target)?;
         segment::sweep(session.format, &session.name.id, &target)?;
     } else {
         notices.extend(agree(session, &live, &target)?);
@@ -117,7 +115,7 @@ pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice
         let session = archive.at(&session)?;
         let notices = match catch_up(&session) {
             Err(error) if error.is_damage() => {
-                let live = live_file(archive, &session.state);
+                let live = session.live_file();
                 let unsought = |live: LiveFile| {
                     let why = error.to_string();
                     Notice::Unsought { path: live.path, why }
@@ -144,17 +142,17 @@ pub fn live_state(session: &At<'_>) -> Result<LiveState, SyncError> {
     let session = &comeback::follow(session.clone())?;
     // A file that an interrupted change was to begin is judged after the next change has finished it.
     let unfinished = |live: LiveFile| segment::unfinished(session, &live);
-    if live_file(session.archive, &session.state).map(unfinished).transpose()?.flatten().is_some() {
+    if session.live_file().map(unfinished).transpose()?.flatten().is_some() {
         return Ok(LiveState::Pending);
     }
     let is_put_away = || {
-        let live = live_file(session.archive, &session.state);
+        let live = session.live_file();
         live.is_some_and(|live| shelf::place(session, &live).is_some())
     };
     if !live_file::is_behind(session.archive, &session.state)? && !is_put_away() {
         return Ok(LiveState::Same);
     }
-    if live_file(session.archive, &session.state).is_some_and(|live| is_left_out(session, &live)) {
+    if session.live_file().is_some_and(|live| is_left_out(session, &live)) {
         return Ok(LiveState::LeftOut);
     }
     let notices = catch_up(session)?;
@@ -171,11 +169,11 @@ pub fn live_state(session: &At<'_>) -> Result<LiveState, SyncError> {
         Notice::Finished { .. } => Some(LiveState::Pending),
         _ => None,
     };
-    let is_attached =
-        || live_file(session.archive, &session.state).is_some_and(|live| live.attached);
     let found = notices.iter().filter_map(state).max();
     // An agent's file with another length but nothing new lacks what a change still has to write.
-    Ok(found.unwrap_or_else(|| if is_attached() { LiveState::Pending } else { LiveState::Same }))
+    Ok(found.unwrap_or_else(|| {
+        if session.attached().is_some() { LiveState::Pending } else { LiveState::Same }
+    }))
 }
 
 /// Reconciles the store with its own file.
@@ -190,10 +188,9 @@ fn agree(
         return Err(SyncError::Ahead { path: live.path.clone() });
     }
     let seen = seen.map(|seen| Seen {
-        inode: seen.inode,
-        length: Some(seen.length),
         is_untouched: seen.stamp == Some(session.state.at())
             && !live_file::ends_in_zero(&live.path, &session.state),
+        ..Seen::from(seen)
     });
     let path = live.path.clone();
     Ok(match file::verdict(session, target, Whose::Store, seen.as_ref())? {
@@ -238,9 +235,8 @@ fn take_in(session: &At<'_>, live: &WritableFile) -> Result<Notice, SyncError> {
     let before = growth.entries;
     change.read(&mut growth, file).map_err(|error| counted(error, live.path(), begin))?;
     let entries = growth.entries - before;
-    let head = change.head(&growth)?;
     let branch = change.before.state.current().to_owned();
-    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }));
+    change.set_branch(&branch, Some(change.end_of(&growth)?));
     change.grown(growth);
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
     Ok(Notice::Appended { entries, operation: outcome.operation })
@@ -261,8 +257,7 @@ fn take_in_whole(
     let mut change = Change::bare(session)?;
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
-    let head = change.head(&growth)?;
-    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let taken = change.end_of(&growth)?;
     let found = growth.sequence();
     let entries = growth.entries.saturating_sub(held.len() as u64);
     change.grown(growth);
@@ -292,11 +287,7 @@ fn late(
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
     // A set-aside file that was moved or cannot be read does not block a change.
-    let seen = aside.look().ok().flatten().map(|seen| Seen {
-        inode: seen.inode,
-        length: Some(seen.length),
-        is_untouched: false,
-    });
+    let seen = aside.look().ok().flatten().map(Seen::from);
     let known = Known {
         whose: Whose::Aside,
         length: rotation.length.max(length_of(session.state.ends.get(&rotation.old))),
@@ -310,7 +301,7 @@ fn late(
     let before = growth.entries;
     let (file, begin) = (from(&aside, growth.length())?, growth.bytes);
     change.read(&mut growth, file).map_err(|error| counted(error, aside.path(), begin))?;
-    let head = change.head(&growth)?;
+    let to = change.end_of(&growth)?;
     let entries = growth.entries - before;
     // The branch at the end of the old file continues with it: the one that the rotation left there, or one that somebody
     // created.
@@ -323,7 +314,6 @@ fn late(
         branches.map(|(name, _)| name).max_by_key(|name| (left.contains(*name), Reverse(*name)));
     let branch = branch.cloned();
     if let Some(branch) = &branch {
-        let to = Position { generation: rotation.old, head, horizon: growth.entries };
         change.set_branch(branch, Some(to));
     }
     change.grown(growth);

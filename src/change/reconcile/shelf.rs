@@ -21,8 +21,7 @@ use crate::{
 /// the live file.
 pub(crate) fn place(session: &At<'_>, live: &LiveFile) -> Option<PathBuf> {
     let path = Some(live).filter(|live| live.attached && is_gone(&live.path));
-    let path =
-        path.and_then(|live| elsewhere(session.archive, session.format, &session.state, live))?;
+    let path = path.and_then(|live| elsewhere(session, live))?;
     let agent = session.format.name();
     let is_agents =
         session.archive.writable.agents_file(&session.archive.disk, agent, &path).is_ok();
@@ -46,7 +45,7 @@ pub(crate) fn follow(session: &At<'_>, live: &LiveFile) -> Result<Option<PathBuf
     };
     let whole = Position { horizon: session.state.growth().map_or(0, Run::end), ..position };
     let growth = again(&mut change, whole, Some(n))?;
-    let moved = Position { generation: growth.generation, horizon: growth.entries, ..position };
+    let moved = growth.position(position.head);
     change.grown(growth);
     change.set_branch(session.state.current(), Some(moved));
     change.set_live(Some(n));

@@ -10,7 +10,7 @@ use crate::{
     files::{
         at::Standing,
         deletion,
-        live_file::{LiveFile, file_of, live_file},
+        live_file::{LiveFile, live_file},
         mover::{last_live, was_moved},
         siblings, sources,
         states::newest_time,
@@ -103,9 +103,8 @@ fn wanted_file(
     }
     let Some((_, (n, path, generation))) = best else {
         // The agent's own file may exist in compressed form.
-        let last = last.flatten().and_then(|n| file_of(before.archive, state, n));
-        let put_away =
-            last.and_then(|last| deletion::elsewhere(before.archive, format, state, &last));
+        let last = last.flatten().zip(before.opened().ok());
+        let put_away = last.and_then(|(n, at)| deletion::elsewhere(&at, &at.file(n)?));
         return Err(match put_away.filter(|_| file.is_none()) {
             Some(path) => SyncError::Compressed(path),
             None => SyncError::Nothing(Vain::Attach),
