@@ -232,24 +232,19 @@ impl Archive {
 
     /// Creates an archive over any store, without live files.
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
-        let (manner, writable) = (Manner::default(), Writable::default());
-        let (ambient, here) = (RefCell::new(ambient), Here::default());
-        let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
-        let (root, is_preview, exclude) = (None, false, Exclude::default());
-        let (held, shared) = (RefCell::default(), RefCell::default());
         Self {
             store,
-            root,
-            ambient,
-            disk,
-            here,
-            manner,
-            writable,
-            exclude,
-            waiting,
-            held,
-            shared,
-            is_preview,
+            root: None,
+            ambient: RefCell::new(ambient),
+            disk: Arc::new(Kernel),
+            here: Here::default(),
+            manner: Manner::default(),
+            writable: Writable::default(),
+            exclude: Exclude::default(),
+            waiting: Waiting::default(),
+            held: RefCell::default(),
+            shared: RefCell::default(),
+            is_preview: false,
             torn: None,
             forgotten: None,
         }

@@ -9,8 +9,6 @@
 //! catch up  again, if another program wrote to the live file meanwhile
 //! ```
 
-use std::{fs::File, sync::Arc};
-
 use crate::{
     archive::{Archive, At, SyncError},
     change::draft::Writing,
@@ -70,8 +68,7 @@ pub(crate) fn execute_first<G: Goal>(
     format: &'static dyn Format,
     plan: impl FnOnce(&Standing<'_>) -> Plan<G>,
 ) -> Result<(Outcome, G::Reached), SyncError> {
-    let lock = archive.lock()?;
-    let mut change = begin_first(archive, name, format, lock)?;
+    let mut change = begin_first(archive, name, format)?;
     let plan = plan(&change.before);
     let (command, reached) = prepare(&mut change, plan)?;
     Ok((commit(change, command)?, reached))
@@ -127,8 +124,8 @@ fn begin_first<'a>(
     archive: &'a Archive,
     name: SessionName,
     format: &'static dyn Format,
-    lock: Option<Arc<File>>,
 ) -> Result<Change<'a>, SyncError> {
+    let lock = archive.lock()?;
     let writing = Writing::alone(archive)?;
     Ok(Change::first(archive, name, format, writing).under(lock, Vec::new()))
 }
@@ -141,7 +138,7 @@ pub(crate) fn begin_or_create<'a>(
 ) -> Result<Change<'a>, SyncError> {
     match archive.session(&name)? {
         Some(session) => begin(&archive.at(&session)?),
-        None => begin_first(archive, name, format, archive.lock()?),
+        None => begin_first(archive, name, format),
     }
 }
 
@@ -149,10 +146,8 @@ pub(crate) fn begin_or_create<'a>(
 pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
     let (mut outcome, is_alone) = change.commit(command)?;
     if !is_alone {
-        outcome
-            .done
-            .notices
-            .extend(catch_up::catch_up(&change.before.archive.at(&outcome.session)?)?);
+        let session = change.before.archive.at(&outcome.session)?;
+        outcome.done.notices.extend(catch_up::catch_up(&session)?);
     }
     Ok(outcome)
 }

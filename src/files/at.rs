@@ -13,10 +13,10 @@ use crate::{
     json::Raw,
     live::{Lock, WritableFile},
     model::{
-        EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, State,
-        Timestamp,
+        EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, Span,
+        State, Timestamp,
     },
-    session::{Growth, Session, SessionError, View, ids},
+    session::{Growth, Session, SessionError, View},
     store::{SessionKey, Store, StoreError, whole_lines},
     wire::{Format, Graph},
 };
@@ -88,6 +88,12 @@ impl<'a> Standing<'a> {
         self.session.as_ref().map(|session| View::new(self.store(), session, position, spans))
     }
 
+    /// Returns the spans of the entries visible at a position.
+    pub(crate) fn spans(&self, at: Position) -> Result<Vec<Span>, SyncError> {
+        let spans = self.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+        Ok(spans.unwrap_or_default())
+    }
+
     /// Returns the entries up to a position's head, as the agent reads them.
     pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
         match (position.head, self.view(position)) {
@@ -130,9 +136,9 @@ impl<'a> Standing<'a> {
 
     /// Returns the id of an entry.
     pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
-        let missing = || SessionError::NoEntry(entry.to_string());
-        let session = self.session.as_ref().ok_or_else(missing)?;
-        Ok(ids::id_of(self.store(), session, entry)?)
+        let held = self.stored().map(|(store, session)| store.entries(session, entry.alone()));
+        let id = held.transpose()?.and_then(|held| held.first().map(|held| held.id));
+        id.ok_or_else(|| SessionError::NoEntry(entry.to_string()).into())
     }
 
     /// Returns the line of an entry.

@@ -12,7 +12,7 @@ use crate::{
     files::{
         judge::{Known, Seen, Verdict, Whose},
         live_file::expected,
-        look::{Looking, Trouble},
+        look::Looking,
         sources,
     },
     live::WritableFile,
@@ -97,16 +97,14 @@ pub(crate) fn verdict(
         generation: session.state.generation(),
         end: session.state.growth(),
         rotation,
+        path: live.path(),
         open: &|offset| {
             let mut file = live.open()?;
             file.seek(SeekFrom::Start(offset))?;
             Ok(Box::new(file))
         },
     };
-    looking.verdict(&known, seen).map_err(|trouble| match trouble {
-        Trouble::File(source) => SyncError::at(live.path())(source),
-        Trouble::Session(error) => error.into(),
-    })
+    looking.verdict(&known, seen)
 }
 
 pub(crate) fn from(live: &WritableFile, offset: u64) -> Result<File, SyncError> {

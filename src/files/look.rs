@@ -8,6 +8,7 @@
 use std::{
     collections::BTreeSet,
     io::{self, Read},
+    path::Path,
 };
 
 use crate::{
@@ -33,52 +34,14 @@ pub(crate) struct Looking<'a> {
     pub(crate) end: Option<&'a Run>,
     /// The rotation that may not have been carried out.
     pub(crate) rotation: Option<&'a Rotation>,
+    pub(crate) path: &'a Path,
     /// Opens the file at an offset.
     pub(crate) open: &'a dyn Fn(u64) -> io::Result<Box<dyn Read>>,
 }
 
-/// Why a file could not be compared.
-pub(crate) enum Trouble {
-    File(io::Error),
-    Session(SessionError),
-}
-
-impl From<SessionError> for Trouble {
-    fn from(error: SessionError) -> Self {
-        Self::Session(error)
-    }
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Self {
-        Self::Session(error.into())
-    }
-}
-
-impl From<SyncError> for Trouble {
-    fn from(error: SyncError) -> Self {
-        match error {
-            SyncError::Store(error) => error.into(),
-            error => Self::File(io::Error::other(error)),
-        }
-    }
-}
-
-impl From<ReadError> for Trouble {
-    fn from(error: ReadError) -> Self {
-        Self::File(io::Error::other(error))
-    }
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
-}
-
 impl Looking<'_> {
     /// Judges the file, reading its bytes where the judgement asks for it.
-    pub(crate) fn verdict(&self, known: &Known, seen: Option<&Seen>) -> Result<Verdict, Trouble> {
+    pub(crate) fn verdict(&self, known: &Known, seen: Option<&Seen>) -> Result<Verdict, SyncError> {
         let mut looked = Looked::default();
         loop {
             match judge(known, seen, looked) {
@@ -95,32 +58,41 @@ impl Looking<'_> {
         }
     }
 
+    /// Opens the file at an offset.
+    fn open(&self, offset: u64) -> Result<Box<dyn Read>, SyncError> {
+        (self.open)(offset).map_err(SyncError::at(self.path))
+    }
+
+    /// Reads the file from an offset on, at most `length` bytes.
+    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, SyncError> {
+        let mut bytes = Vec::new();
+        let read = self.open(offset)?.take(length as u64).read_to_end(&mut bytes);
+        read.map_err(SyncError::at(self.path)).map(|_| bytes)
+    }
+
     fn length(&self) -> u64 {
         self.end.map_or(0, Run::length)
     }
 
-    fn is_old(&self) -> Result<bool, Trouble> {
+    fn is_old(&self) -> Result<bool, SyncError> {
         let Some(rotation) = self.rotation else { return Ok(false) };
-        let stream = (self.open)(0)?.take(rotation.length);
-        self.is_part(rotation.old, stream)
+        self.is_part(rotation.old, self.open(0)?.take(rotation.length))
     }
 
-    fn ends_alike(&self) -> Result<bool, Trouble> {
+    fn ends_alike(&self) -> Result<bool, SyncError> {
         let known = self.last(COMPARED)?;
-        let mut there = Vec::with_capacity(known.len());
-        let stream = (self.open)(self.length() - known.len() as u64)?;
-        stream.take(known.len() as u64).read_to_end(&mut there)?;
+        let there = self.read(self.length() - known.len() as u64, known.len())?;
         Ok(there == known || self.is_uncovered(&there, &known)?)
     }
 
     /// Returns true if the bytes are equal apart from redacted lines that `there` still has in their original form.
-    fn is_uncovered(&self, there: &[u8], known: &[u8]) -> Result<bool, Trouble> {
+    fn is_uncovered(&self, there: &[u8], known: &[u8]) -> Result<bool, SyncError> {
         let covered = self.covered();
         if covered.is_empty() || there.len() != known.len() {
             return Ok(false);
         }
         let (mut reader, mut from) = (Reader::new(known), 0);
-        while let Some(line) = reader.next_line()? {
+        while let Some(line) = reader.next_line().map_err(|error| self.unread(error))? {
             let (start, line) =
                 (usize::try_from(line.offset).unwrap_or(usize::MAX), line.line.bytes);
             let end = start.saturating_add(line.len());
@@ -134,22 +106,30 @@ impl Looking<'_> {
     }
 
     /// Returns true if the file starts with the whole generation, comparing entry ids.
-    fn begins(&self) -> Result<bool, Trouble> {
+    fn begins(&self) -> Result<bool, SyncError> {
         let known = self.end.map(|run| (run.running, run.tail.clone()));
         let runs = self.session.store.runs(self.session.key, self.generation, 0)?;
         let mut links = Linked::of(self.session.store, self.session.key, &runs);
         let covered = self.session.state.coverings();
-        let found = running_hash((self.open)(0)?.take(self.length()), &covered, &mut links)?;
+        let found = running_hash(self.open(0)?.take(self.length()), &covered, &mut links);
+        let found = found.map_err(|error| match error {
+            SyncError::Read(error) => self.unread(error),
+            error => error,
+        })?;
         Ok(found == known.unwrap_or((Running::EMPTY, Vec::new())))
     }
 
     /// Compares the file with the generation by entry ids.
-    fn compare_ids(&self) -> Result<Whole, Trouble> {
+    fn compare_ids(&self) -> Result<Whole, SyncError> {
         if !self.begins()? {
             return Ok(Whole::Other);
         }
-        let rest = (self.open)(self.length())?.take(1).read_to_end(&mut Vec::new())?;
-        Ok(if rest > 0 { Whole::Longer } else { Whole::Equal })
+        let rest = self.read(self.length(), 1)?;
+        Ok(if rest.is_empty() { Whole::Equal } else { Whole::Longer })
+    }
+
+    fn unread(&self, error: ReadError) -> SyncError {
+        SyncError::at(self.path)(io::Error::other(error))
     }
 
     /// Returns the redacted lines of the session.
@@ -160,15 +140,13 @@ impl Looking<'_> {
     }
 
     /// Returns true if the file has everything before the newest operation and ends within that operation's bytes.
-    fn lacks_only_the_newest(&self) -> Result<bool, Trouble> {
+    fn lacks_only_the_newest(&self) -> Result<bool, SyncError> {
         let newest = content::newest(self.session, self.generation)?;
         if newest.is_empty() {
             return Ok(false);
         }
         let known = self.last(newest.len())?;
-        let mut there = Vec::new();
-        let stream = (self.open)(self.length() - known.len() as u64)?;
-        stream.take(known.len() as u64).read_to_end(&mut there)?;
+        let there = self.read(self.length() - known.len() as u64, known.len())?;
         Ok(there.len() >= known.len() - newest.len() && known.starts_with(&there))
     }
 
@@ -182,7 +160,7 @@ impl Looking<'_> {
         &self,
         generation: GenerationNumber,
         mut stream: impl Read,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SyncError> {
         let runs = self.session.store.runs(self.session.key, generation, 0)?;
         let (covered, mut there) = (self.covered(), Vec::new());
         let (mut is_over, mut is_part, mut failed) = (false, true, None);
@@ -197,14 +175,14 @@ impl Looking<'_> {
         })?;
         there.clear();
         let rest = stream.take(1).read_to_end(&mut there);
-        let rest = failed.map_or(rest, Err)?;
+        let rest = failed.map_or(rest, Err).map_err(SyncError::at(self.path))?;
         Ok(is_part && (is_over || rest == 0))
     }
 }
 
 /// Returns true if a comparison failed at a damaged line.
-fn is_damage<T>(found: &Result<T, Trouble>) -> bool {
-    matches!(found, Err(Trouble::Session(SessionError::Store(StoreError::Corrupt { .. }))))
+fn is_damage<T>(found: &Result<T, SyncError>) -> bool {
+    matches!(found, Err(SyncError::Store(StoreError::Corrupt { .. })))
 }
 
 /// The redacted lines of a session: the id of each stored line with the id of its original.

@@ -13,7 +13,7 @@ use crate::{
         deletion::is_gone,
         judge::{Known, Seen, Verdict, Whose},
         live_file::length_of,
-        look::{Looking, Trouble},
+        look::Looking,
         sources,
     },
     model::{FileNumber, GenerationNumber, OperationNumber, Place, Run, Running, State, Timestamp},
@@ -38,11 +38,12 @@ pub(crate) fn judged(
         generation,
         end,
         rotation: None,
+        path,
         open: &|offset| sources::open(path, offset),
     };
-    looking.verdict(&known, Some(&seen)).map_err(|trouble| match trouble {
-        Trouble::File(source) => is_file(source),
-        Trouble::Session(error) => error.into(),
+    looking.verdict(&known, Some(&seen)).map_err(|error| match error {
+        SyncError::Io { source, .. } => is_file(source),
+        error => error.into(),
     })
 }
 

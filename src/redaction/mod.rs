@@ -186,12 +186,12 @@ fn commit(
         Change::of(&archive.at(session)?, Writing::Among(&mut together))?
             .bury(command(count), buried)?;
     }
-    together.cover(coverings)?;
+    together.writing()?.cover(coverings)?;
     // A file that was skipped belongs to no session; its path is stored only as a sighting.
-    together.unsight(&|path| found.secrets.is_in(path))?;
+    together.writing()?.unsight(&|path| found.secrets.is_in(path))?;
     for Redaction { session, .. } in &found.redactions {
         let derived = rows::derived(store, session)?;
-        together.derive(session.key, &derived)?;
+        together.writing()?.derive(session.key, &derived)?;
     }
     Ok(together.end()?)
 }

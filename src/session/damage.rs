@@ -7,7 +7,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     model::{EntryId, EntryNumber},
-    session::{Session, SessionError, entry_ids},
+    session::{SessionError, Stored, entry_ids},
     store::{SessionKey, Store, StoreError},
 };
 
@@ -82,14 +82,10 @@ impl Damages {
     }
 
     /// Returns the damaged entries gathered so far, in order.
-    pub(crate) fn met(
-        &self,
-        store: &dyn Store,
-        session: &Session,
-    ) -> Result<Vec<Damaged>, SessionError> {
+    pub(crate) fn met(&self, session: &Stored<'_>) -> Result<Vec<Damaged>, SessionError> {
         let Some(gathered) = &self.0 else { return Ok(Vec::new()) };
         let gathered = gathered.borrow();
-        let ids = entry_ids(store, session, &gathered.keys().copied().collect())?;
+        let ids = entry_ids(session.store, session, &gathered.keys().copied().collect())?;
         let damaged = |(n, problem): (&EntryNumber, &String)| Damaged {
             entry: ids.get(n).copied(),
             problem: problem.clone(),

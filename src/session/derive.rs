@@ -16,6 +16,9 @@ use crate::{
 /// How many record names of a session that is imported in parts are kept in memory.
 const KNOWN: usize = 1 << 18;
 
+/// The store and the session where names are looked up that were not derived here.
+type Held<'a> = Option<(&'a dyn Store, SessionKey)>;
+
 /// Derives records in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct Deriver {
@@ -41,7 +44,7 @@ impl Deriver {
     pub(crate) fn named(
         &mut self,
         tag: NameTag,
-        held: Option<(&dyn Store, SessionKey)>,
+        held: Held<'_>,
     ) -> Result<Option<EntryNumber>, SessionError> {
         if let Some(entry) = self.names.get(&tag) {
             return Ok(Some(*entry));
@@ -61,7 +64,7 @@ impl Deriver {
         n: EntryNumber,
         envelope: Envelope,
         before: Option<EntryNumber>,
-        held: Option<(&dyn Store, SessionKey)>,
+        held: Held<'_>,
     ) -> Result<(), SessionError> {
         let parent = match &envelope.parent {
             Link::Root => Parent::Root,
@@ -86,16 +89,8 @@ impl Deriver {
         self.take(record, held)
     }
 
-    /// Adds a record that was derived before.
-    pub(crate) fn keep(&mut self, record: Record) -> Result<(), SessionError> {
-        self.take(record, None)
-    }
-
-    fn take(
-        &mut self,
-        record: Record,
-        held: Option<(&dyn Store, SessionKey)>,
-    ) -> Result<(), SessionError> {
+    /// Adds a record, such as one that was derived before.
+    pub(crate) fn take(&mut self, record: Record, held: Held<'_>) -> Result<(), SessionError> {
         if let Some(tag) = record.name {
             if self.named(tag, held)?.is_some() {
                 self.twins.insert(tag);

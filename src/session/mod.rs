@@ -39,7 +39,6 @@ pub(crate) use derive::Deriver;
 pub use derive::words;
 pub use error::SessionError;
 pub(crate) use growth::Growth;
-pub(crate) use ids::added_by;
 pub use ids::entry_ids;
 pub use session::Session;
 pub use stored::Stored;

@@ -85,7 +85,7 @@ fn derive(
                         let (kind, time) = (record.kind, record.time);
                         let format = session.format;
                         derive::see_entry(&mut card, kind, time, None, format, said(n));
-                        deriver.keep(record)
+                        deriver.take(record, None)
                     });
                     failed = failed.take().or(kept.err());
                     return;

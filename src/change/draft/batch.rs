@@ -5,7 +5,7 @@ use std::{fs::File, sync::Arc};
 use crate::{
     archive::{Archive, SyncError},
     change::draft::{Change, Gathering},
-    store::{Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
+    store::{Commit, SessionKey, StoreError, Transaction},
 };
 
 /// After how many bytes to commit.
@@ -38,7 +38,7 @@ impl Gathering for Together<'_> {
         let lines = commit.lines.iter().map(|line| line.bytes().len());
         let kept = commit.kept.iter().map(Vec::len);
         self.bytes += ROWS + lines.chain(kept).sum::<usize>() as u64;
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
+        self.writing()?.add(commit)
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
@@ -69,23 +69,9 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Replaces redacted lines and files, and removes words.
-    pub(crate) fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
-    }
-
-    /// Deletes the sightings of matching paths.
-    pub(crate) fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.unsight(is_meant)
-    }
-
-    /// Replaces all derived rows of a session.
-    pub(crate) fn derive(
-        &mut self,
-        session: SessionKey,
-        derived: &Derived,
-    ) -> Result<(), StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.derive(session, derived)
+    /// Returns the transaction. Fails if it is closed.
+    pub(crate) fn writing(&mut self) -> Result<&mut Box<dyn Transaction + 'a>, StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)
     }
 
     /// Returns true if the transaction is open.

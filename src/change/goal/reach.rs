@@ -63,7 +63,7 @@ impl Goal for Reach<'_> {
     type Reached = Reached;
 
     fn prepare(self, change: &mut Change<'_>) -> Result<(Reached, Option<Position>), SyncError> {
-        let mut reached = reach(change, self.target, self.note)?;
+        let mut reached = reach(change, self)?;
         reached.has_note = self.note.is_some();
         reached.entry = reached.position.head.map(|head| change.id_of(head)).transpose()?;
         let position = reached.position;
@@ -71,26 +71,22 @@ impl Goal for Reach<'_> {
     }
 }
 
-fn reach(
-    change: &mut Change<'_>,
-    target: Position,
-    note: Option<Note<'_>>,
-) -> Result<Reached, SyncError> {
+fn reach(change: &mut Change<'_>, to: Reach<'_>) -> Result<Reached, SyncError> {
     let Some(live) = change.before.attached() else {
         let live = change.before.live_file();
-        let reached = succeed(change, live.as_ref(), target, note)?;
+        let reached = succeed(change, live.as_ref(), to)?;
         return reached.ok_or(SyncError::Nothing(Vain::Reach));
     };
     let rotates = change.before.format.traits().is_rotatable;
-    if let Some(reached) = segment(change, &live, target, note)? {
+    if let Some(reached) = segment(change, &live, to)? {
         return Ok(reached);
     }
     if !(change.before.archive.manner.rotate && rotates)
-        && let Some(reached) = append(change, target, note)?
+        && let Some(reached) = append(change, to)?
     {
         return Ok(reached);
     }
-    if rotates && let Some(reached) = succeed(change, Some(&live), target, note)? {
+    if rotates && let Some(reached) = succeed(change, Some(&live), to)? {
         return Ok(reached);
     }
     let why =
@@ -102,13 +98,12 @@ fn reach(
 fn succeed(
     change: &mut Change<'_>,
     live: Option<&LiveFile>,
-    target: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
 ) -> Result<Option<Reached>, SyncError> {
     let is_rotatable = change.before.format.traits().is_rotatable;
     let last = if is_rotatable { Way::Path } else { Way::Whole };
     for way in [Way::Generation, Way::Closed, last] {
-        let Some(successor) = successor(change, target, note, way)? else { continue };
+        let Some(successor) = successor(change, to, way)? else { continue };
         if let Some(live) = live {
             rotate(change, live, &successor)?;
         }
@@ -123,20 +118,19 @@ fn succeed(
 fn segment(
     change: &mut Change<'_>,
     live: &LiveFile,
-    target: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
 ) -> Result<Option<Reached>, SyncError> {
     let home = change.before.format.home(&live.path);
     let Some(from) = change.before.position().filter(|_| home.is_some()) else { return Ok(None) };
-    let [stood, path] = ends(&change.look(from), &change.look(target))?;
+    let [stood, path] = ends(&change.look(from), &change.look(to.target))?;
     // If the agent is already there, it continues in its file.
     if stood == path {
         return Ok(None);
     }
-    let setting = setting(change, None, note)?;
-    let words = note.map(|note| note.words);
-    let back = Back { from: from.head, to: target.head, stood: &stood, path: &path, note: words };
-    let begun = segment::begin(change, live, &back, target, note, &setting)?;
+    let setting = setting(change, None, to.note)?;
+    let (head, note) = (to.target.head, to.note.map(|note| note.words));
+    let back = Back { from: from.head, to: head, stood: &stood, path: &path, note };
+    let begun = segment::begin(change, live, &back, to, &setting)?;
     let Some(position) = begun else { return Ok(None) };
     let dropped = left(&stood, &path);
     Ok(Some(Reached { position, entry: None, has_note: false, dropped }))
@@ -144,22 +138,18 @@ fn segment(
 
 /// Appends lines that bring the agent to a position, if its format can express them: a move, or otherwise the whole context in
 /// place of everything before.
-fn append(
-    change: &mut Change<'_>,
-    target: Position,
-    note: Option<Note<'_>>,
-) -> Result<Option<Reached>, SyncError> {
+fn append(change: &mut Change<'_>, to: Reach<'_>) -> Result<Option<Reached>, SyncError> {
     let Some(from) = change.before.position() else { return Ok(None) };
-    let paths = ends(&change.look(from), &change.look(target))?;
+    let paths = ends(&change.look(from), &change.look(to.target))?;
     let mut position = None;
-    if let Some(lines) = way_back(change, from, target.head, &paths, note)? {
-        position = say(change, from, &lines, target, note)?;
+    if let Some(lines) = way_back(change, from, to.target.head, &paths, to.note)? {
+        position = say(change, from, &lines, to)?;
     }
     if position.is_none()
         && !change.before.format.traits().is_rotatable
-        && let Some(lines) = whole(change, target, note)?
+        && let Some(lines) = whole(change, to)?
     {
-        position = say(change, from, &lines, target, note)?;
+        position = say(change, from, &lines, to)?;
     }
     let Some(position) = position else { return Ok(None) };
     let [stood, path] = &paths;
@@ -172,13 +162,12 @@ fn say(
     change: &mut Change<'_>,
     from: Position,
     lines: &[Vec<u8>],
-    wanted: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
 ) -> Result<Option<Position>, SyncError> {
     let mut growth = change.growth(from.generation)?;
     let more = setting::behind(&growth, lines);
     change.read_bytes(&mut growth, &more)?;
-    let position = reads(change, &growth, wanted, note)?;
+    let position = reads(change, &growth, to)?;
     if position.is_some() {
         let end = growth.length();
         change.grown(growth);
@@ -190,18 +179,15 @@ fn say(
 }
 
 /// Returns the lines that replace everything in the live file with the context of a position.
-fn whole(
-    change: &mut Change<'_>,
-    wanted: Position,
-    note: Option<Note<'_>>,
-) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
-    let view = change.look(wanted);
+fn whole(change: &mut Change<'_>, to: Reach<'_>) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let view = change.look(to.target);
     let Sending { sent, edits, .. } = view.sending()?;
     let edits: BTreeMap<EntryNumber, Edit> = edits.into_iter().collect();
     let lines = sent.iter().map(|entry| Ok((view.line(*entry)?, edits.get(entry).copied())));
     let lines = lines.collect::<Result<Vec<_>, SyncError>>()?;
-    let setting = setting(change, None, note)?;
-    let whole = change.before.format.whole_context(&lines, note.map(|note| note.words), &setting);
+    let setting = setting(change, None, to.note)?;
+    let words = to.note.map(|note| note.words);
+    let whole = change.before.format.whole_context(&lines, words, &setting);
     whole.map_err(|error| SyncError::Invalid { line: None, why: error.0 })
 }
 
@@ -251,9 +237,7 @@ pub(crate) fn place_spans(
     growth: &mut Growth,
     at: Position,
 ) -> Result<(), SyncError> {
-    let spans =
-        change.before.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
-    place(change, growth, &spans.unwrap_or_default())
+    place(change, growth, &change.before.spans(at)?)
 }
 
 /// Begins a generation with the entries visible at a position, for a file or without one.
@@ -262,9 +246,7 @@ pub(crate) fn again(
     at: Position,
     file: Option<FileNumber>,
 ) -> Result<Growth, SyncError> {
-    let spans =
-        change.before.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
-    let spans = spans.unwrap_or_default();
+    let spans = change.before.spans(at)?;
     let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
     growth.end(tail(change, at, &spans, Way::Whole));
@@ -299,15 +281,14 @@ struct Successor {
 /// Builds a successor. Returns `None` if the agent would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
-    target: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
     way: Way,
 ) -> Result<Option<Successor>, SyncError> {
-    let target = behind_opening(change, target)?;
-    let spans = match change.before.view(target) {
-        None => Vec::new(),
-        Some(view) if way == Way::Path => path_spans(&view, target)?,
-        Some(view) => view.spans()?.to_vec(),
+    let target = behind_opening(change, to.target)?;
+    let to = Reach { target, ..to };
+    let spans = match change.before.view(target).filter(|_| way == Way::Path) {
+        Some(view) => path_spans(&view, target)?,
+        None => change.before.spans(target)?,
     };
     let tail = tail(change, target, &spans, way);
     let file = change.before.live_file().map(|live| live.n);
@@ -322,13 +303,13 @@ fn successor(
         None => 0,
     };
     let length = growth.length();
-    let Some(more) = behind(change, target, note, way)? else {
+    let Some(more) = behind(change, to, way)? else {
         change.forget();
         return Ok(None);
     };
     let more = if more.is_empty() { Vec::new() } else { setting::behind(&growth, &more) };
     change.read_bytes(&mut growth, &more)?;
-    let Some(position) = reads(change, &growth, target, note)? else {
+    let Some(position) = reads(change, &growth, to)? else {
         change.forget();
         return Ok(None);
     };
@@ -338,23 +319,20 @@ fn successor(
 /// Returns the lines after the entries of a successor, if the format can express them.
 fn behind(
     change: &mut Change<'_>,
-    target: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
     way: Way,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let Reach { target, note } = to;
     match way {
         Way::Generation | Way::Path => {}
         Way::Closed => {
-            let head = change
-                .before
-                .view(target)
-                .map(|view| change.before.format.head(&view))
-                .transpose()?;
+            let view = change.before.view(target);
+            let head = view.map(|view| view.format.head(&view)).transpose()?;
             let from = Position { head: head.flatten(), ..target };
             let paths = ends(&change.look(from), &change.look(target))?;
             return way_back(change, from, target.head, &paths, note);
         }
-        Way::Whole => return whole(change, target, note),
+        Way::Whole => return whole(change, to),
     }
     let Some(note) = note else { return Ok(Some(Vec::new())) };
     let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
@@ -494,11 +472,11 @@ fn tail(change: &Change<'_>, target: Position, spans: &[Span], way: Way) -> Vec<
 }
 
 fn place(change: &Change<'_>, growth: &mut Growth, spans: &[Span]) -> Result<(), SyncError> {
-    let Some(session) = &change.before.session else { return Ok(()) };
+    let Some((store, session)) = change.before.stored() else { return Ok(()) };
     for span in spans {
         let range = span.entries();
-        let entries = change.before.archive.store.entries(session.key, range.clone())?;
-        let lengths = change.before.archive.store.lengths(session.key, range)?;
+        let entries = store.entries(session, range.clone())?;
+        let lengths = store.lengths(session, range)?;
         let separators = span.gaps.iter(span.start, span.count);
         for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
             growth.place(entry.n, entry.id, separator, length);

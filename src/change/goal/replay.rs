@@ -71,14 +71,9 @@ impl Replay {
         change.is_replay = true;
         let mut growth = change.generation(live.as_ref().map(|live| live.n));
         let tail = change.growth(self.from.generation)?.tail;
-        let spans = match change.before.view(self.from) {
-            Some(view) => view.spans()?.to_vec(),
-            None => Vec::new(),
-        };
-        let mut copy = match &live {
-            Some(live) => Some(Copy::begin(&change.before.writable_file(live)?)?),
-            None => None,
-        };
+        let spans = change.before.spans(self.from)?;
+        let begin = |live| Copy::begin(&change.before.writable_file(live)?);
+        let mut copy = live.as_ref().map(begin).transpose()?;
         let mut entries = BTreeMap::new();
         for span in &spans {
             let mut separators = span.gaps.iter(span.start, span.count);

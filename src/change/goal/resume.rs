@@ -4,7 +4,7 @@
 
 use crate::{
     archive::{SyncError, Workspace},
-    change::draft::Change,
+    change::{draft::Change, goal::reach::Reach},
     files::at::Standing,
     json::Raw,
     model::{Block, Position, Role},
@@ -124,16 +124,15 @@ fn whole(view: &View<'_>) -> Result<Sent, SyncError> {
 pub(crate) fn reads(
     change: &Change<'_>,
     growth: &Growth,
-    wanted: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
 ) -> Result<Option<Position>, SyncError> {
     let format = change.before.format;
     let position = change.end_of(growth)?;
-    let (there, here) = (change.look(wanted), change.ahead(position, growth));
+    let (there, here) = (change.look(to.target), change.ahead(position, growth));
     let [path_there, path_here] = ends(&there, &here)?;
     let wanted = format.context(&there, &path_there)?;
     let mut found = format.context(&here, &path_here)?;
-    if let Some(note) = note {
+    if let Some(note) = to.note {
         let last = found.entries.pop().into_iter().collect();
         let last = Sent { entries: last, ..Sent::default() };
         let said = says(&here, &last).collect::<Result<Vec<_>, _>>()?;
@@ -143,7 +142,7 @@ pub(crate) fn reads(
             return Ok(None);
         }
     }
-    let is_same = sends(&there, wanted, &here, found, usize::from(note.is_some()))?;
+    let is_same = sends(&there, wanted, &here, found, usize::from(to.note.is_some()))?;
     Ok(is_same.then_some(position))
 }
 

@@ -25,7 +25,7 @@ use crate::{
     change::draft::live::begin_live,
     change::{
         draft::{Change, follow::Step},
-        goal::resume::{Note, reads},
+        goal::{reach::Reach, resume::reads},
     },
     disk,
     files::{
@@ -54,8 +54,7 @@ pub(crate) fn begin(
     change: &mut Change<'_>,
     live: &LiveFile,
     back: &Back<'_>,
-    wanted: Position,
-    note: Option<Note<'_>>,
+    to: Reach<'_>,
     setting: &Setting,
 ) -> Result<Option<Position>, SyncError> {
     let format = change.before.format;
@@ -64,7 +63,7 @@ pub(crate) fn begin(
     if index.as_ref().is_none_or(|index| index.file(&change.before.name.id).is_err()) {
         return Ok(None);
     }
-    let Some(segment) = write(change, live, back, wanted, setting)? else {
+    let Some(segment) = write(change, live, back, to.target, setting)? else {
         return Ok(None);
     };
     let Some(path) = next_file(change, live, setting.time) else { return Ok(None) };
@@ -79,7 +78,7 @@ pub(crate) fn begin(
     }
     change.is_replay = true;
     change.read_bytes(&mut growth, &bytes)?;
-    let position = reads(change, &growth, wanted, note)?;
+    let position = reads(change, &growth, to)?;
     let target = if archive.is_preview {
         // The file's folder may not exist yet, and a preview does not create it.
         archive.writable_file(&name, live)

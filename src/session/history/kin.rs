@@ -21,7 +21,7 @@ use crate::{
         TieKind, Timestamp,
     },
     session::history::lineage,
-    session::{Damages, Elsewhere, Gap, Session, SessionError, Stored, View, ids::entry_id},
+    session::{Damages, Elsewhere, Gap, Session, SessionError, Stored, View},
     wire::Graph,
 };
 
@@ -119,8 +119,8 @@ pub fn kin(session: &Stored<'_>) -> Result<Option<Kin>, SessionError> {
             is_held: held.is_some(),
             continues: base.is_some(),
             shown: base.is_none(),
-            here: entry_id(session.store, session, here)?,
-            there: held.map(|held| entry_id(session.store, &held, there)).transpose()?.flatten(),
+            here: session.entry_id(here)?,
+            there: held.map(|held| held.entry_id(there)).transpose()?.flatten(),
         }));
     }
     alike(session, &beginnings(&ties))
@@ -167,8 +167,8 @@ fn alike(session: &Stored<'_>, beginnings: &BTreeSet<&Tie>) -> Result<Option<Kin
                     is_held: true,
                     continues: false,
                     shown: true,
-                    here: entry_id(session.store, session, Some(at))?,
-                    there: entry_id(session.store, &other, Some(met))?,
+                    here: session.entry_id(Some(at))?,
+                    there: other.entry_id(Some(met))?,
                     session: other.name.id.clone(),
                 };
                 best = Some((merit, kin));

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     model::{EntryId, EntryNumber, PlaceNumber},
-    session::{SessionError, Stored, View, ids::id_of},
+    session::{SessionError, Stored, View},
     wire::Graph,
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn sub_agents(
             met.push(Met { caller, first: entry, last: entry, entries: 1 });
         }
     }
-    let id = |entry| id_of(session.store, session, entry);
+    let id = |entry| session.id_of(entry);
     let mut found = Vec::with_capacity(met.len());
     let ids: BTreeMap<EntryNumber, EntryId> =
         if met.is_empty() { BTreeMap::new() } else { path.iter().copied().collect() };

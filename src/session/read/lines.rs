@@ -110,7 +110,7 @@ impl Conversation<'_> {
 
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
-        self.view.damages.met(self.session.store, self.session)
+        self.view.damages.met(self.session)
     }
 
     fn log(self) -> Result<Log, SessionError> {

@@ -5,7 +5,7 @@ use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 use crate::{
     model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Parent, Position},
     session::{
-        Damages, SessionError, Stored, View, added_by,
+        Damages, SessionError, Stored, View,
         graph::replay::Replays,
         history::departures::{Left, departures},
         read::{checkpoints::Places, passage::step_of},
@@ -276,7 +276,7 @@ impl<'a> Finding<'a> {
 
     /// Returns true if the operation that added an entry was undone.
     fn is_undone(&self, entry: EntryNumber) -> Result<bool, SessionError> {
-        let by = added_by(self.session.store, self.session, &self.session.state, entry)?;
+        let by = self.session.added_by(entry)?;
         Ok(by.is_some_and(|by| self.session.state.undone().contains(&by.n)))
     }
 

@@ -11,7 +11,6 @@ use crate::{
     report::{Branched, ListedBranch, Switched},
     session::{
         Damages, Stored, Target, View,
-        ids::entry_id,
         plan::{Plan, Steps, branch_text},
         read::lines::last,
         words,
@@ -36,7 +35,7 @@ pub fn branches(session: &At<'_>) -> Result<Vec<ListedBranch>, OpsError> {
         });
         Ok(ListedBranch {
             branch: Some(branch.clone()),
-            entry: entry_id(session.store, session, position.head)?,
+            entry: session.entry_id(position.head)?,
             current: branch == session.state.current(),
             time,
             words,

@@ -63,8 +63,8 @@ pub fn diff(one: (&At<'_>, &Target), other: (&At<'_>, &Target)) -> Result<Diff, 
     };
     sides.compare()?;
     let rows = sides.rows;
-    let mut damaged = damages.0.met(one.0.store, one.0)?;
-    for found in damages.1.met(other.0.store, other.0)? {
+    let mut damaged = damages.0.met(one.0)?;
+    for found in damages.1.met(other.0)? {
         if !damaged.contains(&found) {
             damaged.push(found);
         }

@@ -32,7 +32,6 @@ use crate::{
             departures::departures,
             stretches::{Stretch, Stretches, path_first, stretches},
         },
-        ids::id_of,
         kin, messages,
         read::{
             checkpoints::{self, Given, Places},
@@ -300,7 +299,7 @@ impl Drawing<'_> {
                 at = parents.first().copied();
             }
             let (time, words) = self.last_words(end)?;
-            let entry = id_of(self.session.store, self.session, end.last)?;
+            let entry = self.session.id_of(end.last)?;
             ends.push(RevertedEnd { branches, entry, after, turns, time, words });
         }
         Ok(ends)
@@ -396,7 +395,7 @@ impl Drawing<'_> {
 
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
-        Ok(self.damages.met(self.session.store, self.session)?)
+        Ok(self.damages.met(self.session)?)
     }
 
     /// Returns the checkpoint before an entry.

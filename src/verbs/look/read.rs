@@ -20,7 +20,6 @@ use crate::{
     session::{
         Damaged, Damages, Elsewhere, Session, SessionError, Target,
         graph::content,
-        ids::entry_id,
         kin,
         read::{
             checkpoints,
@@ -81,7 +80,7 @@ pub fn export_whole(
 ) -> Result<(u64, Vec<Damaged>), OpsError> {
     let damages = Damages::gathered();
     let bytes = write(session, generation, &damages, each)?;
-    Ok((bytes, damages.met(session.store, session)?))
+    Ok((bytes, damages.met(session)?))
 }
 
 fn write(
@@ -123,7 +122,7 @@ pub fn status(session: &At<'_>) -> Result<Status, OpsError> {
         card: session.store.card(session.key)?,
         branch: session.state.current().to_owned(),
         position: session.state.position(),
-        head: entry_id(session.store, session, head)?,
+        head: session.entry_id(head)?,
         // A damaged entry there must not hide the rest of the status.
         spot: checkpoints::standing_at(session).ok().flatten(),
         branches: session.state.branches.len() as u64,

@@ -95,7 +95,7 @@ pub fn audit(session: &At<'_>) -> Result<Audit, OpsError> {
     }
     let replaces = all.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
     let earlier = earlier(session, &replaces, &damages)?;
-    Ok(Audit { replaced, earlier, damaged: damages.met(session.store, session)? })
+    Ok(Audit { replaced, earlier, damaged: damages.met(session)? })
 }
 
 /// Returns the omissions that an agent's records report. Records that replace others report nothing new.

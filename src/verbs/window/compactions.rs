@@ -7,7 +7,7 @@ use crate::{
     archive::At,
     json::Raw,
     model::{Command, EntryNumber, Landmark, Operation, OperationNumber},
-    session::{Stored, added_by},
+    session::Stored,
     store::{StoreError, whole_lines},
     verbs::OpsError,
 };
@@ -83,8 +83,7 @@ pub(crate) fn is_said_again(
     if session.format.traits().is_rotatable {
         return Ok(false);
     }
-    Ok(added_by(session.store, session, &session.state, boundary)?
-        .is_some_and(|by| by.command.goes_elsewhere()))
+    Ok(session.added_by(boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
 }
 
 /// Returns the boundaries among these entries, newest first.

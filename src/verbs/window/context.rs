@@ -5,7 +5,7 @@ use crate::{
     context::{Change, Origin, measure::Word, recover::Unrecovered, window::Window},
     model::{EntryNumber, Kind},
     report::{Context, Explained, Fullness, Landing, Tokens, Treatment},
-    session::{Damages, Target, ids::id_of},
+    session::{Damages, Target},
     verbs::{
         OpsError,
         window::{
@@ -129,7 +129,7 @@ pub fn explain(
     } else {
         "it contains nothing for a model".to_owned()
     };
-    let entry = id_of(session.store, session, entry)?;
+    let entry = session.id_of(entry)?;
     let changes = changes.iter().map(|change| Treatment::new(change, vec![entry])).collect();
     Ok(Explained { entry, messages, why, changes })
 }

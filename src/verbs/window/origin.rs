@@ -8,7 +8,7 @@ use crate::{
     json::Raw,
     model::EntryNumber,
     report::{Hidden, HiddenText},
-    session::{Session, SessionError, Target, history::origins, ids::id_of, read::lines},
+    session::{Session, SessionError, Target, history::origins, read::lines},
     store::whole_lines,
     verbs::OpsError,
 };
@@ -45,8 +45,7 @@ pub fn hidden(session: &At<'_>, target: &Target) -> Result<Hidden, OpsError> {
         [whole, shown] => seams(session, whole, shown),
         _ => Vec::new(),
     };
-    let (entry, origin) =
-        (id_of(session.store, session, shown)?, id_of(session.store, session, origin)?);
+    let (entry, origin) = (session.id_of(shown)?, session.id_of(origin)?);
     Ok(Hidden { entry, origin, texts })
 }
 

@@ -188,6 +188,6 @@ pub(crate) fn prepared(
         sent,
         is_whole,
         fresh,
-        damaged: damages.met(session.store, session)?,
+        damaged: damages.met(session)?,
     })
 }

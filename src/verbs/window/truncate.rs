@@ -17,7 +17,6 @@ use crate::{
     session::{
         Stored, View,
         history::{ends::Sending, origins},
-        ids::id_of,
         plan::{Plan, Steps, branch_text},
         read::tools::{self, CALL_WITHIN},
     },
@@ -179,7 +178,7 @@ fn find(
         let Some(&(n, _)) = alike.first() else { continue };
         if may_answer(view.record(n)?.kind) {
             let said = items(session, view, &[n], alike, &StandIns::default(), None)?;
-            let entry = id_of(session.store, session, n)?.to_string();
+            let entry = session.id_of(n)?.to_string();
             let rest = Rest { session: &session.name.id, entry: &entry };
             count += u64::from(said.iter().any(|item| is_over(&item.message(), limit, rest)));
         }
@@ -201,7 +200,7 @@ fn look(
     limit: Limit,
 ) -> Result<Option<(Found, Vec<u8>)>, OpsError> {
     let first = origins::first(session, n)?;
-    let origin = id_of(session.store, session, first)?;
+    let origin = session.id_of(first)?;
     let shorten =
         |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
     let mut whole = Vec::new();
@@ -223,7 +222,7 @@ fn look(
     let called = tools::call(view, session.format, above, call)?;
     let (tool, subject) = called.map_or((None, None), |called| (Some(called.tool), called.subject));
     let oversized = Oversized {
-        entry: id_of(session.store, session, n)?,
+        entry: session.id_of(n)?,
         origin,
         tool,
         subject,
