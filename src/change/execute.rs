@@ -11,9 +11,8 @@
 
 use crate::{
     archive::{Archive, At, SyncError},
-    change::draft::Writing,
     change::{
-        draft::Change,
+        draft::{Change, Writing},
         goal::Goal,
         reconcile::{catch_up, comeback},
     },

@@ -97,6 +97,14 @@ pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Returns the result of an access, or nothing if the file does not exist.
+pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Returns an error as plain words. The system's own words for common errors are not understood by everyone.
 pub fn words(error: &io::Error) -> String {
     let told = error.to_string();

@@ -98,11 +98,7 @@ pub(crate) fn verdict(
         end: session.state.growth(),
         rotation,
         path: live.path(),
-        open: &|offset| {
-            let mut file = live.open()?;
-            file.seek(SeekFrom::Start(offset))?;
-            Ok(Box::new(file))
-        },
+        open: &|offset| Ok(Box::new(from(live, offset)?)),
     };
     looking.verdict(&known, seen)
 }

@@ -36,7 +36,7 @@ pub(crate) struct Looking<'a> {
     pub(crate) rotation: Option<&'a Rotation>,
     pub(crate) path: &'a Path,
     /// Opens the file at an offset.
-    pub(crate) open: &'a dyn Fn(u64) -> io::Result<Box<dyn Read>>,
+    pub(crate) open: &'a dyn Fn(u64) -> Result<Box<dyn Read>, SyncError>,
 }
 
 impl Looking<'_> {
@@ -58,15 +58,10 @@ impl Looking<'_> {
         }
     }
 
-    /// Opens the file at an offset.
-    fn open(&self, offset: u64) -> Result<Box<dyn Read>, SyncError> {
-        (self.open)(offset).map_err(SyncError::at(self.path))
-    }
-
     /// Reads the file from an offset on, at most `length` bytes.
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, SyncError> {
         let mut bytes = Vec::new();
-        let read = self.open(offset)?.take(length as u64).read_to_end(&mut bytes);
+        let read = (self.open)(offset)?.take(length as u64).read_to_end(&mut bytes);
         read.map_err(SyncError::at(self.path)).map(|_| bytes)
     }
 
@@ -76,7 +71,7 @@ impl Looking<'_> {
 
     fn is_old(&self) -> Result<bool, SyncError> {
         let Some(rotation) = self.rotation else { return Ok(false) };
-        self.is_part(rotation.old, self.open(0)?.take(rotation.length))
+        self.is_part(rotation.old, (self.open)(0)?.take(rotation.length))
     }
 
     fn ends_alike(&self) -> Result<bool, SyncError> {
@@ -111,7 +106,7 @@ impl Looking<'_> {
         let runs = self.session.store.runs(self.session.key, self.generation, 0)?;
         let mut links = Linked::of(self.session.store, self.session.key, &runs);
         let covered = self.session.state.coverings();
-        let found = running_hash(self.open(0)?.take(self.length()), &covered, &mut links);
+        let found = running_hash((self.open)(0)?.take(self.length()), &covered, &mut links);
         let found = found.map_err(|error| match error {
             SyncError::Read(error) => self.unread(error),
             error => error,

@@ -39,7 +39,7 @@ pub(crate) fn judged(
         end,
         rotation: None,
         path,
-        open: &|offset| sources::open(path, offset),
+        open: &|offset| sources::open(path, offset).map_err(SyncError::at(path)),
     };
     looking.verdict(&known, Some(&seen)).map_err(|error| match error {
         SyncError::Io { source, .. } => is_file(source),

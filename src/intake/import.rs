@@ -14,10 +14,9 @@ use std::{
 
 use crate::{
     archive::{Archive, Skipped, SyncError, Why, skip::Failed},
-    change::draft::Writing,
     change::{
         draft::{
-            Change,
+            Change, Writing,
             batch::{Joint, Together},
         },
         reconcile::{agent_file, catch_up},
@@ -441,11 +440,8 @@ impl<'a> Taking<'a> {
             match self.archive.session(&first.session)? {
                 None => return Ok(None),
                 Some(session) if is_grown => {
-                    match agent_file::gather(
-                        &self.archive.at(&session)?,
-                        &first.path,
-                        &mut self.open,
-                    ) {
+                    let opened = self.archive.at(&session)?;
+                    match agent_file::gather(&opened, &first.path, &mut self.open) {
                         Ok(Some(notices)) => return Ok(Some((session, notices))),
                         Ok(None) => {}
                         // Retried in its own transaction.

@@ -277,12 +277,9 @@ impl Waiting {
     /// waits like a new one.
     fn release(&mut self, name: &Path) -> io::Result<bool> {
         let taken = name.with_extension(TAKEN);
-        match fs::rename(name, &taken) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            renamed => renamed?,
-        }
+        let renamed = disk::found(fs::rename(name, &taken))?;
         let left = look(&taken);
-        if left == self.left {
+        if renamed.is_none() || left == self.left {
             return Ok(true);
         }
         fs::rename(&taken, name)?;

@@ -12,11 +12,8 @@ use memchr::memchr_iter;
 
 use crate::{
     archive::{Archive, SyncError, Why, skip::Failed},
-    change::draft::Writing,
-    change::draft::tombstone,
-    change::draft::whole_files,
     change::{
-        draft::{Change, batch::Joint},
+        draft::{Change, Writing, batch::Joint, tombstone, whole_files},
         execute::{begin_or_create, commit},
     },
     files::{
@@ -41,8 +38,7 @@ use crate::{
         Position, Run, Running, State,
     },
     report::{Imported, Notice, Oddity, Quirk},
-    session::plan::given,
-    session::{Growth, history::oddities},
+    session::{Growth, history::oddities, plan::given},
     store::Sighting,
     wire::{
         FileName, Graph,
@@ -445,7 +441,6 @@ impl Intake<'_> {
             None => self.change.before.format.head(&self.change.look(position))?,
         };
         let old = self.change.before.state.branches.get(MAIN).copied();
-        let mut left = None;
         let is_kept = self.is_kept(old, position)?;
         let ended = self.ends.get(&file).map(|end| (end.length, end.running));
         if is_detached(&self.change.before)? {
@@ -470,11 +465,7 @@ impl Intake<'_> {
             // The file adds nothing.
             return Ok(None);
         }
-        if is_kept {
-            let name = self.change.left_name(MAIN);
-            self.change.set_branch(&name, old);
-            left = Some(name);
-        }
+        let left = is_kept.then(|| self.change.leave(MAIN, old));
         self.change.set_branch(MAIN, Some(position));
         Ok(left)
     }

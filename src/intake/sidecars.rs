@@ -18,8 +18,7 @@ use rustix::fs::OFlags;
 
 use crate::{
     archive::{Archive, At, SyncError},
-    change::draft::Change,
-    change::draft::whole_files,
+    change::draft::{Change, whole_files},
     disk::{self, Links, Refusal},
     files::{Source, deletion::is_gone, sources},
     json::Raw,

@@ -12,8 +12,7 @@ use crate::{
     change::{draft::Change, reconcile::catch_up::catch_up},
     disk::{self, Links},
     model::{Command, SessionName, Text},
-    session::derive,
-    session::plan::given,
+    session::{derive, plan::given},
     wire::{self, Format, ReadTitles},
 };
 

@@ -79,11 +79,7 @@ impl WritableFile {
 
     /// Returns its length, inode and time, if it exists.
     pub fn look(&self) -> io::Result<Option<Seen>> {
-        match self.open() {
-            Ok(file) => Ok(Some(Seen::from(&file.metadata()?))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        disk::found(self.open().and_then(|file| Ok(Seen::from(&file.metadata()?))))
     }
 
     /// Opens it for reading.
@@ -363,11 +359,7 @@ impl Fresh {
         live.sweep()?;
         let file = live.disk.make(&live.folder, &live.fresh_name())?;
         let unended = Unended { live: live.clone(), is_ended: false };
-        let old = match live.open() {
-            Ok(old) => Some(old),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
+        let old = disk::found(live.open())?;
         old.as_ref().map_or(Ok(()), |old| live.disk.own(&file, old))?;
         let writing = Writing { disk: Arc::clone(&live.disk), file };
         Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: unended, old })

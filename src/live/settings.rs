@@ -22,10 +22,8 @@ use crate::{
 /// Returns the content of the settings, if they exist. Fails if they may not be changed.
 pub fn settings(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let (folder, name) = place(path)?;
-    let file = match disk::open(&folder.join(name), Links::Refuse) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
+    let opened = disk::found(disk::open(&folder.join(name), Links::Refuse))?;
+    let Some(file) = opened else { return Ok(None) };
     let meta = file.metadata()?;
     let denied = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why);
     if meta.uid() != rustix::process::geteuid().as_raw() {

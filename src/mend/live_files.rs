@@ -8,8 +8,7 @@
 
 use std::{
     ffi::OsStr,
-    fs,
-    io::{self, ErrorKind},
+    fs, io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -18,9 +17,10 @@ use crate::{
     archive::{Archive, SyncError},
     change::draft::Writing,
     change::{draft::Change, reconcile::catch_up::is_left_out},
+    disk,
     files::{
         file::is_subsequence,
-        live_file::{self, expected, live_file},
+        live_file::{self, expected},
         sources,
     },
     live,
@@ -67,7 +67,7 @@ fn is_of_machine(error: &SyncError) -> bool {
 fn take_back_one(archive: &Archive, session: &Session) -> Result<Option<TakenBack>, SyncError> {
     let session = archive.at(session)?;
     let tip = &session.state;
-    let live = live_file(archive, tip).filter(|live| !live.attached);
+    let live = session.live_file().filter(|live| !live.attached);
     let Some(live) = live.filter(|live| !is_left_out(&session, live)) else {
         return Ok(None);
     };
@@ -95,12 +95,8 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
         return Ok(Vec::new());
     };
     let io = SyncError::at(&folder);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io)?,
-    };
     let mut paths = Vec::new();
-    for entry in entries {
+    for entry in disk::found(fs::read_dir(&folder)).map_err(io)?.into_iter().flatten() {
         let path = entry.map_err(io)?.path();
         if path.extension().is_some_and(|end| end == "jsonl") && !live::is_aside(&path) {
             paths.push(path);
@@ -124,14 +120,9 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
         let below = change.before.archive.place_in(&aside);
         let file = change.file(below);
         let (taken, _) = read(change, &aside, file)?;
-        let left = change.left_name(&branch);
-        change.set_branch(&left, Some(taken));
+        change.leave(&branch, Some(taken));
     }
-    let left = position.filter(|_| !goes_on).map(|position| {
-        let left = change.left_name(&branch);
-        change.set_branch(&left, Some(position));
-        left
-    });
+    let left = position.filter(|_| !goes_on).map(|at| change.leave(&branch, Some(at)));
     change.set_branch(&branch, Some(taken));
     let entries = change.next_entry().since(first);
     let kept = left.as_deref().map(branch_text);

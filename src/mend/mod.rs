@@ -325,15 +325,9 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
         .ok_or(ErrorKind::AlreadyExists)?;
     DirBuilder::new().mode(0o700).create(&kept)?;
     for name in FILES {
-        match fs::hard_link(root.join(name), kept.join(name)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            linked => linked?,
-        }
+        disk::found(fs::hard_link(root.join(name), kept.join(name)))?;
     }
-    match fs::rename(mending.join(STRAYS), kept.join(STRAYS)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        renamed => renamed?,
-    }
+    disk::found(fs::rename(mending.join(STRAYS), kept.join(STRAYS)))?;
     disk::sync_folder(&kept)?;
     disk::sync_folder(root)?;
     // A remaining log would be used as the fresh store's.
@@ -342,11 +336,8 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     }
     disk::sync_folder(root)?;
     fs::rename(mending.join(DATABASE), root.join(DATABASE))?;
-    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            remove_file(&root.join(WITNESS))?;
-        }
-        renamed => renamed?,
+    if disk::found(fs::rename(mending.join(WITNESS), root.join(WITNESS)))?.is_none() {
+        remove_file(&root.join(WITNESS))?;
     }
     disk::sync_folder(root)?;
     Ok(kept)
@@ -384,10 +375,7 @@ fn put_back(root: &Path) -> io::Result<()> {
 
 /// Returns device and inode of a file, if it exists.
 fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        meta => meta.map(|meta| Some((meta.dev(), meta.ino()))),
-    }
+    disk::found(fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())))
 }
 
 /// Installs the fresh store's witness, if a swap was interrupted after renaming the database: the damaged store's witness would
@@ -397,8 +385,6 @@ fn finish(root: &Path) -> io::Result<()> {
     if fs::symlink_metadata(mending.join(DATABASE)).is_ok() {
         return Ok(());
     }
-    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        renamed => renamed.and_then(|()| disk::sync_folder(root)),
-    }
+    let renamed = disk::found(fs::rename(mending.join(WITNESS), root.join(WITNESS)))?;
+    renamed.map_or(Ok(()), |()| disk::sync_folder(root))
 }

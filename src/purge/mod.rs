@@ -26,7 +26,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs::{self, File},
-    io::{self, ErrorKind, Read, Seek, SeekFrom},
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -196,12 +196,9 @@ fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> 
 
 /// Removes a file from the store's folder.
 fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
-    match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(SyncError::at(&root.join(name))(error))
-        }
-        _ => Ok(()),
-    }
+    let path = root.join(name);
+    let removed = fs::remove_file(&path).and_then(|()| disk::sync_folder(root));
+    disk::found(removed).map(drop).map_err(SyncError::at(&path))
 }
 
 /// Covers the files of a session that has redactions. Returns true if no file has to be retried. A file or session that cannot be
@@ -420,9 +417,8 @@ fn cover_lines(
 ) -> Result<Covered, SyncError> {
     let io = SyncError::at(target.path());
     for _ in 0..TRIED {
-        let open = match target.open() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
-            open => open.map_err(io)?,
+        let Some(open) = disk::found(target.open()).map_err(io)? else {
+            return Ok(Covered::Nothing);
         };
         let found = stretches(&open, &|found| covered.has(found))?;
         if found.is_empty() {

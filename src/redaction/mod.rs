@@ -16,8 +16,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     archive::{Archive, SyncError},
-    change::draft::Writing,
-    change::draft::{Buried, Change, batch::Together},
+    change::draft::{Buried, Change, Writing, batch::Together},
     cover::Secrets,
     files::occupancy,
     model::{

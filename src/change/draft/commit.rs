@@ -71,7 +71,9 @@ impl Change<'_> {
         if let Some(target) = &attached {
             let before = &self.before;
             let listed = listing::list_folder(before.archive, before.format, &before.name, target)?;
-            listed.into_iter().for_each(|(list, step)| follow.begin_with(list, step));
+            if let Some((list, step)) = listed {
+                follow.begin_with(list, step);
+            }
         }
         if follow.is_empty()
             && let Some(live) = self.before.live_file().filter(|live| !live.attached)

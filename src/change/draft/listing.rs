@@ -3,7 +3,7 @@
 //!
 //! Invariant: a list is never overwritten. A complete new list replaces it, and the old list is kept under another name.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use crate::{
     archive::{Archive, At, SyncError},
@@ -76,8 +76,5 @@ fn list_of(
 }
 
 fn read(list: &WritableFile) -> io::Result<Vec<u8>> {
-    match list.open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),
-    }
+    disk::found(list.open())?.map_or(Ok(Vec::new()), |file| disk::whole(file, disk::TEXT))
 }

@@ -2,10 +2,9 @@
 
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 
-use crate::change::draft::Change;
 use crate::{
     archive::SyncError,
-    change::draft::follow::Step,
+    change::draft::{Change, follow::Step},
     files::live_file::{LiveFile, length_of},
     live::{Fresh, WritableFile},
     model::{GenerationNumber, Rotation},

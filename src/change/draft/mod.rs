@@ -492,6 +492,13 @@ impl<'a> Change<'a> {
         })
     }
 
+    /// Keeps the old end of a branch under a name of its own, and returns that name.
+    pub(crate) fn leave(&mut self, branch: &str, at: Option<Position>) -> String {
+        let name = self.left_name(branch);
+        self.set_branch(&name, at);
+        name
+    }
+
     /// Makes another branch the current one.
     pub(crate) fn set_current(&mut self, branch: &str) {
         let from = self.before.state.current.as_ref().map(|from| branch_text(from));

@@ -4,8 +4,7 @@ use crate::{
     archive::SyncError,
     change::draft::Change,
     model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Record},
-    session::Growth,
-    session::graph::names,
+    session::{Growth, graph::names},
 };
 
 impl Change<'_> {

@@ -1,8 +1,8 @@
 //! Redacted lines that are read again, for example from an older copy of a file. They are recognised by their ids.
 
-use crate::change::draft::Change;
 use crate::{
     archive::SyncError,
+    change::draft::Change,
     json::Raw,
     model::{EntryNumber, Tombstone},
     session::Growth,

@@ -8,9 +8,8 @@
 
 use crate::{
     archive::{SyncError, Vain, Workspace},
-    change::draft::live::append_live,
     change::{
-        draft::Change,
+        draft::{Change, live::append_live},
         goal::{Goal, reach::again, setting::line_start},
     },
     files::{file::is_subsequence, live_file::LiveFile},

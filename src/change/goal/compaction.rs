@@ -4,9 +4,8 @@
 
 use crate::{
     archive::{Misread, SyncError},
-    change::draft::live::append_live,
     change::{
-        draft::Change,
+        draft::{Change, live::append_live},
         goal::{Goal, reach, setting::line_start},
     },
     json::Raw,

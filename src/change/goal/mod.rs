@@ -14,8 +14,7 @@ use std::path::PathBuf;
 
 use crate::{
     archive::SyncError,
-    change::draft::Change,
-    change::draft::live::create_live,
+    change::draft::{Change, live::create_live},
     files::live_file::LiveFile,
     model::{Place, Position},
 };

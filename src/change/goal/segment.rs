@@ -22,9 +22,8 @@ use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
     archive::{At, SyncError},
-    change::draft::live::begin_live,
     change::{
-        draft::{Change, follow::Step},
+        draft::{Change, follow::Step, live::begin_live},
         goal::{reach::Reach, resume::reads},
     },
     disk,
@@ -39,9 +38,7 @@ use crate::{
     live::{Index, WritableFile, is_same},
     model::{FileNumber, PlaceNumber, Position, Timestamp},
     report::Notice,
-    session::graph::view,
-    session::history::lineage,
-    session::{SessionError, View},
+    session::{SessionError, View, graph::view, history::lineage},
     wire::{Back, Failure, FileName, Format, Graph as _, Held, Onward, Segment, Setting},
 };
 

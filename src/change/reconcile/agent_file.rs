@@ -32,11 +32,8 @@ use std::{
 
 use crate::{
     archive::{At, SyncError},
-    change::draft::Writing,
-    change::draft::commit,
-    change::draft::live::append_live,
     change::{
-        draft::{Change, Gathering, listing},
+        draft::{Change, Gathering, Writing, commit, listing, live::append_live},
         goal::{reach, segment, setting},
     },
     disk::{self, Links},
@@ -310,13 +307,8 @@ fn follow(
             is_on_path => is_on_path.transpose()?.unwrap_or(true),
         }
     };
-    let mut left = None;
     let is_kept = is_led && !is_held || is_to_be_kept(&change.before, &current, position)?;
-    if !goes_on && is_kept {
-        let name = change.left_name(&current);
-        change.set_branch(&name, Some(before));
-        left = Some(name);
-    }
+    let left = (!goes_on && is_kept).then(|| change.leave(&current, Some(before)));
     change.set_branch(&current, Some(position));
     // A file that the agent no longer resumes is not written any more.
     let unresumed = is_rewritten.then(|| change.look(position).unresumed()).transpose()?.flatten();

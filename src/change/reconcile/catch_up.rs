@@ -21,9 +21,8 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use crate::{
     archive::{Archive, At, SyncError, Vain},
-    change::draft::live::exchange_live,
     change::{
-        draft::{Change, listing},
+        draft::{Change, listing, live::exchange_live},
         goal::segment,
         reconcile::{agent_file, comeback, shelf},
     },
@@ -267,8 +266,7 @@ fn take_in_whole(
         let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
         return Ok(Notice::Appended { entries, operation: outcome.operation });
     }
-    let branch = change.left_name(OUTSIDE);
-    change.set_branch(&branch, Some(taken));
+    let branch = change.leave(OUTSIDE, Some(taken));
     let mut fresh = target.fresh().map_err(SyncError::at(target.path()))?;
     content::write(session, &runs, &mut |part| fresh.write(part))?;
     let aside = exchange_live(&mut change, live, fresh, taken.generation, position.generation)?;

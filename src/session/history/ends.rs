@@ -51,8 +51,7 @@ impl View<'_> {
     }
 
     /// Like [`Self::sending`], reading `limit` of the last entries first.
-    pub(crate) fn sending_within(&self, limit: usize) -> Result<Sending, SessionError> {
-        let mut limit = limit;
+    pub(crate) fn sending_within(&self, mut limit: usize) -> Result<Sending, SessionError> {
         loop {
             let sending = self.sending_of(limit)?;
             if sending.is_whole {
@@ -83,11 +82,10 @@ pub(crate) fn ends(
 
 /// Like [`ends`], reading `limit` of the last entries first.
 pub(crate) fn ends_within(
-    limit: usize,
+    mut limit: usize,
     one: &View<'_>,
     other: &View<'_>,
 ) -> Result<[Vec<EntryNumber>; 2], SessionError> {
-    let mut limit = limit;
     loop {
         let mut paths = [one.path(limit)?.entries, other.path(limit)?.entries];
         if paths.iter().all(|path| path.len() < limit) {
@@ -142,8 +140,6 @@ fn begins_alike(
         && is_orderly_from(one, end)?
         && is_orderly_from(other, end)?)
 }
-
-impl View<'_> {}
 
 /// Returns the lowest place of the entries of a path.
 fn first(view: &View<'_>, path: &[EntryNumber]) -> Result<PlaceNumber, SessionError> {

@@ -79,8 +79,7 @@ impl View<'_> {
 }
 
 /// Moves to the first of the files that lead here.
-pub(crate) fn into_first(view: View<'_>) -> Result<View<'_>, SessionError> {
-    let mut view = view;
+pub(crate) fn into_first(mut view: View<'_>) -> Result<View<'_>, SessionError> {
     while let Begins::At(position) = *view.begins()? {
         view = view.base(position);
     }

@@ -234,20 +234,14 @@ fn find_base(session: &Stored<'_>, wanted: &str) -> Result<Target, SessionError>
     let missing = || SessionError::NoEntry(wanted.to_owned());
     if wanted == "HEAD" {
         let position = session.state.position().ok_or_else(missing)?;
-        return Ok(Target {
-            position,
-            checkpoint: None,
-            branch: Some(session.state.current().to_owned()),
-        });
+        let branch = Some(session.state.current().to_owned());
+        return Ok(Target { position, checkpoint: None, branch });
     }
     let own = checkpoints::own_number(session, wanted).map(|_| wanted);
     if let Some(number) = wanted.strip_prefix('@').or(own) {
         let checkpoint = checkpoints::find(session, number)?;
-        return Ok(Target {
-            position: checkpoint.place,
-            checkpoint: Some(checkpoint),
-            branch: None,
-        });
+        let position = checkpoint.place;
+        return Ok(Target { position, checkpoint: Some(checkpoint), branch: None });
     }
     if let Some(&position) = session.state.branches.get(wanted) {
         return Ok(Target { position, checkpoint: None, branch: Some(wanted.to_owned()) });
