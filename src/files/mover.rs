@@ -25,8 +25,8 @@ pub(crate) fn is_to_be_kept(
 
 /// Returns true if a command put the branch where it is, rather than a change of the file.
 pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, SyncError> {
-    let Some(session) = &before.session else { return Ok(false) };
-    let by = newest(before.store(), session.key, &before.state, |by| {
+    let Some((store, session)) = before.stored() else { return Ok(false) };
+    let by = newest(store, session, &before.state, |by| {
         by.facts.moves.iter().any(|step| step.branch.to_text() == branch)
     })?;
     Ok(by.is_some_and(|by| is_of_a_person(&by.command)))
@@ -35,10 +35,9 @@ pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, Syn
 /// Returns true if a person detached the session from its live file, rather than the file being lost. Its agent's files are left
 /// alone then.
 pub(crate) fn is_detached(before: &Standing<'_>) -> Result<bool, SyncError> {
-    let Some(session) = before.session.as_ref().filter(|_| before.state.live.is_none()) else {
-        return Ok(false);
-    };
-    let by = newest(before.store(), session.key, &before.state, attaches)?;
+    let stored = before.stored().filter(|_| before.state.live.is_none());
+    let Some((store, session)) = stored else { return Ok(false) };
+    let by = newest(store, session, &before.state, attaches)?;
     Ok(by.is_some_and(|by| !by.command.takes_in()))
 }
 

@@ -23,11 +23,12 @@ use crate::{
     archive::{Archive, SyncError},
     change::draft::Change,
     files::{
+        deletion,
         siblings::{self, Shelved},
         sources,
     },
     json::Raw,
-    model::{FileNumber, GenerationNumber, Place, SessionName, State},
+    model::{FileNumber, Place, SessionName},
     session::{
         Session, Stored,
         graph::{
@@ -154,28 +155,21 @@ fn held(
     for id in holders.iter().rev() {
         let name = SessionName { format: format.name().to_owned(), id: id.clone() };
         let Some(session) = Session::find(store, &name)? else { continue };
-        let state = store.state(session.key)?;
-        for (n, place) in FileNumber::FIRST.onwards().zip(&state.files) {
+        let session = Stored::of(store, &session)?;
+        for (n, place) in FileNumber::FIRST.onwards().zip(&session.state.files) {
             let Some(file) = place.name() else { continue };
             let Some(named) = format.file_name(file).filter(|name| name.id == wanted.file) else {
                 continue;
             };
-            let Some(generation) = newest(&state, n) else { continue };
+            let newest = deletion::newest(&session.state).find(|(file, _)| *file == n);
+            let Some((_, generation)) = newest else { continue };
             let runs = store.runs(session.key, generation, 0)?;
-            let mut bytes = content::bytes(&Stored::of(store, &session)?, &runs)?;
+            let mut bytes = content::bytes(&session, &runs)?;
             bytes.truncate(wanted.bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
             return Ok(Some((named.session, file.to_owned(), bytes)));
         }
     }
     Ok(None)
-}
-
-fn newest(state: &State, file: FileNumber) -> Option<GenerationNumber> {
-    let generations = state.generations.iter().map(|(_, generation)| generation);
-    generations
-        .filter(|generation| generation.file == Some(file))
-        .map(|generation| generation.n)
-        .max()
 }
 
 /// Returns where the history of a content begins, if in another file.

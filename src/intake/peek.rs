@@ -12,7 +12,7 @@ use crate::{
         sources,
     },
     intake::adopt::adopt,
-    model::{Command, MAIN, Position},
+    model::{Command, MAIN},
     session::Session,
 };
 
@@ -34,15 +34,14 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
         let mut growth = change.generation(Some(n));
         let stream = sources::open(file, 0).map_err(SyncError::at(file))?;
         change.read(&mut growth, stream)?;
-        let (generation, horizon) = (growth.generation, growth.entries);
+        let generation = growth.generation;
+        let end = is_wanted.then(|| change.end_of(&growth)).transpose()?;
         change.grown(growth);
         if let Ok(Some(Ok(bytes))) = sources::container(file) {
             whole_files::contain(&mut change, generation, bytes);
         }
-        if is_wanted {
-            let mut position = Position { generation, head: None, horizon };
-            position.head = change.before.format.head(&change.look(position))?;
-            change.set_branch(MAIN, Some(position));
+        if end.is_some() {
+            change.set_branch(MAIN, end);
         }
     }
     change.set_current(MAIN);
