@@ -177,7 +177,8 @@ fn compact_if_due(
         return Ok(None);
     }
     let settings = context.settings()?;
-    let kit = kit(context, &Summing::default(), &settings, opened)?;
+    let summing = Summing::default();
+    let kit = kit(context, &summing, &settings, opened)?;
     kit.warn(context, opened);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = verbs::workspace(&context.env.current_dir);

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::{self, Card, EntryId};
-use undertext::report::{Changed, Hint, Line, Report, UnreadPart, UnreadSession};
+use undertext::report::{Changed, Done, Hint, Line, Report, UnreadPart, UnreadSession};
 use undertext::store::Within;
 use undertext::verbs::{self, Archive, Case, Damaged, Kin, Manner, Pattern, Session, Words};
 use undertext::wire;
@@ -352,19 +352,22 @@ pub(crate) fn free_name(context: &Context, opened: &Opened) -> Result<String, Co
 }
 
 /// Tells people which agent's file was written, and where the old version of a live file is.
-pub(crate) fn say_written(
-    context: &mut Context,
-    written: Option<&Path>,
-    rotated: Option<&Path>,
-) -> Result<(), CommandError> {
-    if let Some(path) = written {
+pub(crate) fn say_written(context: &mut Context, done: &Done) -> Result<(), CommandError> {
+    if let Some(path) = &done.written {
         let path = context.env.homely(path);
         context.say(&format!("The agent resumes from {path}"))?;
     }
-    rotated.map_or(Ok(()), |path| {
-        let path = context.env.homely(path);
-        context.say(&format!("The previous file is kept as {path}"))
-    })
+    say_rotated(context, done.rotated.as_deref())
+}
+
+/// Tells people where the old version of a live file is.
+pub(crate) fn say_rotated(
+    context: &mut Context,
+    rotated: Option<&Path>,
+) -> Result<(), CommandError> {
+    let Some(path) = rotated else { return Ok(()) };
+    let path = context.env.homely(path);
+    context.say(&format!("The previous file is kept as {path}"))
 }
 
 /// Returns the end of a path: as many parts as fit, or a part of the last one.

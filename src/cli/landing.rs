@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use undertext::model::{CheckpointNumber, OperationNumber};
+use undertext::model::CheckpointNumber;
 use undertext::report::{
     Cleared, Done, Kept, Landing, Line, Redone, Resume, Reverted, Switched, Tokens, TouchedFile,
     Turn, Undone, Waiting,
@@ -11,7 +11,7 @@ use undertext::report::{
 use undertext::verbs::{self, Notice, Session, Spot};
 use undertext::wire;
 
-use super::common::{capitalise, counted, free_name};
+use super::common::{capitalise, counted, free_name, say_rotated};
 use super::env::Env;
 use super::hint::quote;
 use super::{CommandError, Context, Exit, Opened, models};
@@ -39,33 +39,20 @@ pub(crate) enum Moved<'a> {
 /// What all commands report about a change of place.
 struct Outcome<'a> {
     landing: &'a Landing,
-    /// The agent's file, if it was written, and the old one, if it was renamed.
-    written: Option<&'a Path>,
-    rotated: Option<&'a Path>,
+    done: &'a Done,
     /// The command that undoes the change.
     back: (&'static str, Line),
 }
 
 impl Moved<'_> {
-    /// Returns where the change led, and its notices.
-    pub(crate) fn parts(&mut self) -> (&mut Landing, &mut Vec<Notice>) {
+    /// Returns where the change led, and what it did.
+    pub(crate) fn parts(&mut self) -> (&mut Landing, &mut Done) {
         match self {
-            Self::Reverted(_, Reverted { landing, done: Done { notices, .. }, .. })
-            | Self::Cleared(Reverted { landing, done: Done { notices, .. }, .. })
-            | Self::Switched(Switched { landing, done: Done { notices, .. }, .. })
-            | Self::Undone(Undone { landing, done: Done { notices, .. }, .. })
-            | Self::Redone(Undone { landing, done: Done { notices, .. }, .. }) => {
-                (landing, notices)
+            Self::Reverted(_, moved) | Self::Cleared(moved) => {
+                (&mut moved.landing, &mut moved.done)
             }
-        }
-    }
-
-    /// Returns the operation; `None` if the session was already there.
-    pub(crate) fn operation(&self) -> Option<OperationNumber> {
-        match self {
-            Self::Reverted(_, moved) | Self::Cleared(moved) => moved.done.operation,
-            Self::Switched(moved) => moved.done.operation,
-            Self::Undone(moved) | Self::Redone(moved) => moved.done.operation,
+            Self::Switched(moved) => (&mut moved.landing, &mut moved.done),
+            Self::Undone(moved) | Self::Redone(moved) => (&mut moved.landing, &mut moved.done),
         }
     }
 }
@@ -86,7 +73,7 @@ pub(crate) fn report(
     changed: &Opened,
     mut moved: Moved<'_>,
 ) -> Result<Exit, CommandError> {
-    context.tell(moved.parts().1);
+    context.tell(&moved.parts().1.notices);
     if context.json {
         match &moved {
             Moved::Reverted(_, done) => context.answer_change(changed, done)?,
@@ -98,7 +85,8 @@ pub(crate) fn report(
         return Ok(Exit::Yes);
     }
     say(context, changed, &moved)?;
-    if moved.operation().is_some() && moved.parts().0.dry_run {
+    let (landing, done) = moved.parts();
+    if done.operation.is_some() && landing.dry_run {
         context.say("Nothing was changed: this was a dry run")?;
     }
     Ok(Exit::Yes)
@@ -140,10 +128,9 @@ fn say_back(
         let is = be(reverted.dropped == 1, landing.dry_run);
         context.say(&format!("{entries} {is} kept on branch {left}. Nothing is deleted."))?;
     }
-    let (written, rotated) = (reverted.done.written.as_deref(), reverted.done.rotated.as_deref());
-    let back = ("Undo", Line::about("undo"));
-    say_gone(context, changed, &Outcome { landing, written, rotated, back })?;
-    if rotated.is_none() && written.is_none() {
+    let (done, back) = (&reverted.done, ("Undo", Line::about("undo")));
+    say_gone(context, changed, &Outcome { landing, done, back })?;
+    if done.rotated.is_none() && done.written.is_none() {
         context.output.note("The agent's own file is not changed");
         let file = free_name(context, changed)?;
         let export = Line::about("export").option("out", file);
@@ -209,8 +196,7 @@ fn say_undone(
     if landing.kept.is_none() && !undone.left.is_empty() {
         context.say(&format!("Later entries are kept on branch {}", undone.left.join(", ")))?;
     }
-    let (written, rotated) = (undone.done.written.as_deref(), undone.done.rotated.as_deref());
-    say_gone(context, changed, &Outcome { landing, written, rotated, back })
+    say_gone(context, changed, &Outcome { landing, done: &undone.done, back })
 }
 
 /// Prints for a person what a switch did.
@@ -225,9 +211,8 @@ fn say_switched(
         return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
     say_place(context, &format!("{name} {} on {branch},", is_now(landing)), landing)?;
-    let (written, rotated) = (switched.done.written.as_deref(), switched.done.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
-    say_gone(context, changed, &Outcome { landing, written, rotated, back })
+    say_gone(context, changed, &Outcome { landing, done: &switched.done, back })
 }
 
 /// Describes a place that was named by a checkpoint or an entry.
@@ -308,7 +293,7 @@ fn say_gone(
     outcome: &Outcome<'_>,
 ) -> Result<(), CommandError> {
     let session = &opened.at()?;
-    let Outcome { landing, written, rotated, back: (name, back) } = outcome;
+    let Outcome { landing, done: Done { written, rotated, .. }, back: (name, back) } = outcome;
     let columns = context.output.columns();
     if let Some(kept) = &landing.kept {
         context.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
@@ -330,9 +315,8 @@ fn say_gone(
         context.say(&format!("{head}{paths}"))?;
     }
     say_prompt(context, landing)?;
-    if let (Some(_), Some(rotated), false) = (written, rotated, landing.dry_run) {
-        let path = context.env.homely(rotated);
-        context.say(&format!("The previous file is kept as {path}"))?;
+    if written.is_some() && !landing.dry_run {
+        say_rotated(context, rotated.as_deref())?;
     }
     if landing.dry_run {
         return Ok(());

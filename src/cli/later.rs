@@ -91,10 +91,10 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             };
         }
     };
-    let is_made = moved.operation().is_some();
+    let is_made = moved.parts().1.operation.is_some();
     if !is_tried {
         // The change is being made, so the notice that it was dropped does not apply.
-        moved.parts().1.retain(|notice| !matches!(notice, Notice::Dropped { .. }));
+        moved.parts().1.notices.retain(|notice| !matches!(notice, Notice::Dropped { .. }));
         landing::tell(context, opened, moved)?;
     } else if !context.json {
         landing::measure(context, opened, moved.parts().0);

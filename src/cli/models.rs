@@ -108,16 +108,13 @@ pub(crate) type Sink = Rc<dyn Fn(&Event)>;
 pub(crate) type Hook = Box<dyn Fn(&Value) -> Result<(), String>>;
 
 /// Everything that a compaction needs. [`Kit::compacting`] lends it to the library.
-pub(crate) struct Kit {
+pub(crate) struct Kit<'a> {
     pub(crate) asked: Asked,
     keep: Keep,
-    focus: Option<String>,
-    rule: Rule,
-    strict: bool,
+    summing: &'a Summing,
+    settings: &'a Settings,
     folder: Option<PathBuf>,
-    outside: bool,
     hidden: Vec<PathBuf>,
-    limit: Duration,
     summarizer: Option<Model>,
     before: Option<Hook>,
     after: Option<Hook>,
@@ -125,7 +122,7 @@ pub(crate) struct Kit {
     pub(crate) sink: Sink,
 }
 
-impl Kit {
+impl Kit<'_> {
     /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
     pub(crate) fn warn(&self, context: &mut Context, opened: &Opened) {
         if let Ok(session) = opened.at()
@@ -136,17 +133,18 @@ impl Kit {
     }
 
     pub(crate) fn compacting(&self) -> Compacting<'_> {
+        let (summing, set) = (self.summing, &self.settings.compaction);
         Compacting {
-            rule: self.rule,
+            rule: rule(self.settings),
             keep: self.keep,
-            focus: self.focus.as_deref(),
-            strict: self.strict,
+            focus: summing.focus.as_deref().or(unless_blank(set.focus.as_deref())),
+            strict: summing.strict || set.strict,
             visible: Visible {
                 folder: self.folder.as_deref(),
-                outside: self.outside,
+                outside: summing.outside || set.outside,
                 hidden: &self.hidden,
             },
-            limit: self.limit,
+            limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
             by: self.summarizer.as_ref().map(Model::summarizer),
             before: self.before.as_deref(),
             after: self.after.as_deref(),
@@ -191,12 +189,12 @@ pub(crate) fn words_of(env: &Env, summing: &Summing) -> Result<Vec<String>, Comm
 }
 
 /// Builds the kit from the command line, with the settings as defaults.
-pub(crate) fn kit(
+pub(crate) fn kit<'a>(
     context: &Context,
-    summing: &Summing,
-    settings: &Settings,
+    summing: &'a Summing,
+    settings: &'a Settings,
     opened: &Opened,
-) -> Result<Kit, CommandError> {
+) -> Result<Kit<'a>, CommandError> {
     let set = &settings.compaction;
     let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
         (Some(keep), _) => keep,
@@ -224,16 +222,13 @@ pub(crate) fn kit(
             ..usual(settings)
         },
         keep,
-        focus: summing.focus.clone().or(unless_blank(set.focus.as_deref()).map(str::to_owned)),
-        rule: rule(settings),
-        strict: summing.strict || set.strict,
+        summing,
+        settings,
         folder: match &summing.folder {
             Some(folder) => Some(named_folder(&context.env, folder)?),
             None => context.env.project(),
         },
-        outside: summing.outside || set.outside,
         hidden: hidden(context),
-        limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
         summarizer,
         before: hook(&set.before),
         after: hook(&set.after),
@@ -495,7 +490,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     if let Some(left) = &done.left {
         context.say(&format!("The previous state is kept as branch {left}"))?;
     }
-    say_written(context, done.done.written.as_deref(), done.done.rotated.as_deref())
+    say_written(context, &done.done)
 }
 
 /// Warns of failures in a compaction that was made anyway.

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use undertext::report::{Line, LostFile, Restored};
 use undertext::verbs::{self, Archive, Manner, OpsError, SyncError, Vain};
 
-use super::common::{self, counted, say_written};
+use super::common::{self, counted, say_rotated};
 use super::{About, CommandError, Context, Exit, Opened};
 
 /// Restore session files that an agent deleted
@@ -171,7 +171,7 @@ fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(
             .output
             .warn(&format!("{path} has changed since the agent wrote it; it is left alone"));
     }
-    say_written(context, None, restored.rotated.as_deref())?;
+    say_rotated(context, restored.rotated.as_deref())?;
     if let Some(left) = &restored.left {
         context.say(&format!("main follows the file; main's old end is kept as branch {left}"))?;
     }

@@ -120,7 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     context.say(&format!("{count} cut on {branch}{saved}"))?;
     context.say(&format!("The previous state is kept as branch {left}"))?;
-    say_written(context, done.done.written.as_deref(), done.done.rotated.as_deref())?;
+    say_written(context, &done.done)?;
     context.output.hints(report.hints());
     Ok(Exit::Yes)
 }
