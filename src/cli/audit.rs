@@ -85,11 +85,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
-        hint_at_boundaries(context, &opened)?;
-        return context.tell_damaged(&audit.damaged);
+    } else {
+        context.output.page()?;
+        tell(context, &audit)?;
     }
-    context.output.page()?;
-    tell(context, &audit)?;
     hint_at_boundaries(context, &opened)?;
     context.tell_damaged(&audit.damaged)
 }

@@ -122,7 +122,7 @@ pub(crate) struct Delay {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Moving {
     #[command(flatten)]
-    writing: Writing,
+    pub(crate) writing: Writing,
 
     /// Show what would change, and change nothing
     #[arg(long)]
@@ -130,11 +130,6 @@ pub(crate) struct Moving {
 }
 
 impl Moving {
-    /// Converts the options to the library's manner of writing.
-    pub(crate) fn manner(&self, context: &Context) -> Manner {
-        self.writing.manner(context)
-    }
-
     /// Opens the session that is about to move; with `--dry-run`, without changing anything.
     pub(crate) fn begin(
         &self,

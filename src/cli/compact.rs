@@ -63,9 +63,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     if args.delay.later {
-        let words = words_of(&context.env, &args.summing)?;
-        let manner = args.writing.manner(context);
-        return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
+        let change = Later::Compact(words_of(&context.env, &args.summing)?);
+        return later::save(context, args.about.wanted()?, &args.writing, change);
     }
     if args.summing.keeps_nothing() && context.can_ask() {
         let mut opened = context.try_change(args.about.wanted()?)?;
@@ -99,9 +98,8 @@ pub(crate) fn compact(
     kit.warn(context, opened);
     let wanted = Compacting { cause, ..kit.compacting() };
     let workspace = verbs::workspace(&context.env.current_dir);
-    let mut emit = |event: &_| (kit.sink)(event);
     let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
-    let done = run(&opened.at()?, &workspace, &wanted, &mut emit)?;
+    let done = run(&opened.at()?, &workspace, &wanted, &mut |event| (kit.sink)(event))?;
     context.tell(&done.done.notices);
     let is_done = done.nothing.is_none();
     if context.answer_change(opened, &done)? {

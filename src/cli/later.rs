@@ -7,6 +7,7 @@ use undertext::context::event::Cause;
 use undertext::report::{Line, Waiting};
 use undertext::verbs::{self, Back, Later, Manner, Notice};
 
+use super::common::Writing;
 use super::landing::{self, Moved};
 use super::models::Summing;
 use super::{CommandError, Context, Exit, Opened, compact};
@@ -31,11 +32,11 @@ pub(crate) enum Choice {
 pub(crate) fn save(
     context: &mut Context,
     wanted: Option<&OsStr>,
-    manner: Manner,
+    writing: &Writing,
     change: Later,
 ) -> Result<Exit, CommandError> {
     let mut tried = context.try_change(wanted)?;
-    tried.archive.set_manner(manner.clone());
+    tried.archive.set_manner(writing.manner(context));
     let change = match change {
         Later::Undo(None) => Later::Undo(Some(verbs::undoable(&tried.at()?)?)),
         change => change,
@@ -46,7 +47,7 @@ pub(crate) fn save(
     }
     drop(tried);
     let mut opened = context.change(wanted)?;
-    opened.archive.set_manner(manner);
+    opened.archive.set_manner(writing.manner(context));
     let delayed = verbs::later(&opened.at()?, &change)?;
     context.tell(&delayed.notices);
     if context.json {

@@ -49,14 +49,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let kit = kit(context, &args.summing, &settings, &opened)?;
     kit.warn(context, &opened);
     let workspace = verbs::workspace(&context.env.current_dir);
-    let mut emit = |event: &_| (kit.sink)(event);
     let done = verbs::recover(
         &opened.at()?,
         &workspace,
         &kit.compacting(),
         refused,
         &mut |_| Ok(()),
-        &mut emit,
+        &mut |event| (kit.sink)(event),
     )?;
     context.tell(&done.notices);
     for compacted in &done.compactions {

@@ -73,10 +73,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let message = args.message.as_deref();
     let back = if args.keep { Back::Keeping(wanted) } else { Back::To(wanted) };
     if args.delay.later {
-        let manner = args.moving.manner(context);
         let (place, note) = (wanted.to_owned(), args.message.clone());
         let change = if args.keep { Later::Keep(place, note) } else { Later::Revert(place, note) };
-        return later::save(context, words.session, manner, change);
+        return later::save(context, words.session, &args.moving.writing, change);
     }
     let opened = args.moving.begin(context, words.session)?;
     let workspace = verbs::workspace(&context.env.current_dir);

@@ -40,8 +40,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let words = context.words(Noun::Branch, 1..=1, &[Some(&args.name)], &args.about)?;
     let name = words.nouns.first().copied().unwrap_or_default();
     if args.delay.later {
-        let manner = args.moving.manner(context);
-        return later::save(context, words.session, manner, Later::Switch(name.to_owned()));
+        let change = Later::Switch(name.to_owned());
+        return later::save(context, words.session, &args.moving.writing, change);
     }
     let opened = args.moving.begin(context, words.session)?;
     let switched = verbs::switch(&opened.at()?, name);

@@ -55,15 +55,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
+    let wanted = args.about.wanted()?;
+    let mut opened =
+        if args.dry_run { context.try_change(wanted)? } else { context.change(wanted)? };
+    opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
+    let bound = bound(context, args, &settings, &opened)?;
+    let session = &opened.at()?;
+    let first = |found: &Truncated| found.results.first().map(|result| result.entry);
     if args.dry_run {
-        let mut opened = context.try_change(args.about.wanted()?)?;
-        opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
-        let bound = bound(context, args, &settings, &opened)?;
-        let session = &opened.at()?;
         let found = verbs::oversized(session, bound)?;
-        let cached = verbs::cached(session, &asked(args, &settings), || {
-            Ok(found.results.first().map(|result| result.entry))
-        })?;
+        let cached = verbs::cached(session, &asked(args, &settings), || Ok(first(&found)))?;
         show(context, &found.results)?;
         if let Some(cached) = cached {
             warn(context, cached);
@@ -82,12 +83,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         verbs::truncate(&opened.at()?, bound)?;
         return Ok(Exit::Yes);
     }
-    let mut opened = context.change(args.about.wanted()?)?;
-    opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
-    let bound = bound(context, args, &settings, &opened)?;
-    let session = &opened.at()?;
     let cached = verbs::cached(session, &asked(args, &settings), || {
-        Ok(verbs::oversized(session, bound)?.results.first().map(|result| result.entry))
+        Ok(first(&verbs::oversized(session, bound)?))
     })?;
     if let Some(cached) = cached {
         warn(context, cached);

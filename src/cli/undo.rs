@@ -49,8 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let wanted = args.about.wanted()?;
     if args.delay.later {
-        let manner = args.moving.manner(context);
-        return later::save(context, wanted, manner, Later::Undo(args.operation));
+        return later::save(context, wanted, &args.moving.writing, Later::Undo(args.operation));
     }
     let opened = args.moving.begin(context, wanted)?;
     let undone = verbs::undo(&opened.at()?, args.operation);

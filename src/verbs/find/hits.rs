@@ -159,8 +159,8 @@ struct Tools<'s> {
 
 impl<'s> Tools<'s> {
     fn of(session: &'s Stored<'s>) -> Self {
-        let view = session.view(Position::default());
-        Self { session, view: view.gathering(&Damages::gathered()), all: None }
+        let view = session.view(Position::default()).gathering(&Damages::gathered());
+        Self { session, view, all: None }
     }
 
     /// Names the tool of a text whose record does not. A result may name only its call, which is usually shortly before it.

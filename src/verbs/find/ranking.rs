@@ -130,7 +130,7 @@ fn stand(
         Ok::<_, OpsError>((asked.clone(), hits, damaged))
     };
     let mut answers = Vec::with_capacity(asked.len());
-    each_of(readers, groups, asked, |asked| asked.0, &look, &mut |answer| answers.push(answer));
+    each_of(readers, groups, asked, &look, &mut |answer| answers.push(answer));
     let mut found = Vec::new();
     for answer in answers {
         let (asked, hits, named) = answer?;
@@ -140,21 +140,21 @@ fn stand(
     Ok(found)
 }
 
+/// The index of a group of sessions, and what is asked of it.
+pub(crate) type Asked<A> = (usize, A);
+
 /// Runs work on groups of sessions in several threads. Groups with live files ahead of the store run on this thread alone,
 /// which is the only one that sees the overlay.
 pub(crate) fn each_of<A: Sync, T: Send>(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
-    asked: &[A],
-    group: impl Fn(&A) -> usize,
-    work: &(dyn Fn(&dyn Store, &A) -> T + Sync),
+    asked: &[Asked<A>],
+    work: &(dyn Fn(&dyn Store, &Asked<A>) -> T + Sync),
     each: &mut dyn FnMut(T),
 ) {
-    let is_grown = |asked: &&A| {
-        let members = groups.get(group(asked)).into_iter().flatten();
-        members.into_iter().any(|member| member.is_grown)
-    };
-    let (grown, held): (Vec<&A>, Vec<&A>) = asked.iter().partition(is_grown);
+    let is_grown =
+        |asked: &&Asked<A>| groups.get(asked.0).into_iter().flatten().any(|member| member.is_grown);
+    let (grown, held): (Vec<_>, Vec<_>) = asked.iter().partition(is_grown);
     let shared = |store: &dyn Store, n: usize| held.get(n).map(|asked| work(store, asked));
     readers.in_order(held.len(), &shared, &mut |answer| answer.into_iter().for_each(&mut *each));
     for asked in grown {

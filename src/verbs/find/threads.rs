@@ -34,15 +34,6 @@ impl<'s> Readers<'s> {
         Self { store, looks: store.reader().into_iter().collect(), most: cores() }
     }
 
-    fn made(
-        store: &'s dyn Store,
-        reader: &dyn Fn() -> Option<Box<dyn Store>>,
-        most: usize,
-    ) -> Self {
-        let looks: Vec<_> = (0..most).map_while(|_| reader()).collect();
-        Self { store, most: looks.len(), looks }
-    }
-
     /// Returns the store itself, including anything overlaid since.
     pub(crate) fn laid(&self) -> &'s dyn Store {
         self.store
@@ -141,7 +132,8 @@ pub(crate) fn in_order_by<T: Send>(
     let threads = cores().min(pieces);
     // A single thread needs no reader of its own.
     let threads = if threads > 1 { threads } else { 0 };
-    Readers::made(store, reader, threads).in_order(pieces, work, each);
+    let looks: Vec<_> = (0..threads).map_while(|_| reader()).collect();
+    Readers { store, most: looks.len(), looks }.in_order(pieces, work, each);
 }
 
 fn cores() -> usize {

@@ -247,27 +247,20 @@ impl<'q> Weighed<'q> {
             };
         let mut texts = Vec::new();
         let mut failed = None;
-        each_of(
-            readers,
-            &self.groups,
-            &asked,
-            |asked| asked.0,
-            &look,
-            &mut |looked| match looked {
-                Ok((found, unread, damaged)) => {
-                    texts.extend(found);
-                    searched.damaged += damaged;
-                    UnreadSession::add(unread, &mut searched.unread);
-                }
-                Err(error) => failed = Some(error),
-            },
-        );
+        each_of(readers, &self.groups, &asked, &look, &mut |looked| match looked {
+            Ok((found, unread, damaged)) => {
+                texts.extend(found);
+                searched.damaged += damaged;
+                UnreadSession::add(unread, &mut searched.unread);
+            }
+            Err(error) => failed = Some(error),
+        });
         failed.map_or(Ok(texts), Err)
     }
 }
 
-/// Entries that are scored together: the index of the group, the member within the group, the session and the range.
-type Piece<'g> = (usize, usize, &'g Session, Range<EntryNumber>);
+/// Entries that are scored together: the index of the group; the member within the group, the session and the range.
+type Piece<'g> = (usize, (usize, &'g Session, Range<EntryNumber>));
 
 /// Scores the entries that are not in the index.
 fn add(
@@ -282,14 +275,14 @@ fn add(
             let end =
                 if *is_grown { readers.laid().state(session.key)?.next_entry() } else { *held };
             let ranges = EntryNumber::batches(*indexed..end, PIECE);
-            pieces.extend(ranges.map(|range| (group, n, session, range)));
+            pieces.extend(ranges.map(|range| (group, (n, session, range))));
         }
     }
-    let work = |store: &dyn Store, (group, n, session, range): &Piece<'_>| {
+    let work = |store: &dyn Store, (group, (n, session, range)): &Piece<'_>| {
         words(store, session, range.clone()).map(|words| (*group, *n, words))
     };
     let mut failed = None;
-    each_of(readers, groups, &pieces, |piece| piece.0, &work, &mut |found| match found {
+    each_of(readers, groups, &pieces, &work, &mut |found| match found {
         Ok((group, n, found)) => {
             let at = |(entry, words): (_, Vec<_>)| (weighing.add(&words), (group, n, entry));
             ats.extend(found.into_iter().map(at));

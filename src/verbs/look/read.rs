@@ -33,8 +33,7 @@ use crate::{
 pub fn show(session: &At<'_>, target: &Target) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
     let Some(entry) = lines::entry_of(session, target)? else { return Ok(None) };
     let damages = Damages::gathered();
-    let view = session.view(target.position);
-    let view = view.gathering(&damages);
+    let view = session.view(target.position).gathering(&damages);
     let Some(line) = lines::lines(session, &view, &[entry])?.pop() else {
         return Ok(None);
     };

@@ -50,6 +50,7 @@ pub(crate) struct StoreIs {
 pub(crate) struct Files<'a> {
     archive: &'a Archive,
     session: &'a Session,
+    store: StoreIs,
     pub(crate) faults: Vec<Fault>,
     /// Whether a difference was found that another program may be about to resolve.
     is_unsettled: bool,
@@ -59,8 +60,8 @@ pub(crate) struct Files<'a> {
 type Problem = (FaultKind, String);
 
 impl<'a> Files<'a> {
-    pub(crate) fn new(archive: &'a Archive, session: &'a Session) -> Self {
-        Self { archive, session, faults: Vec::new(), is_unsettled: false }
+    pub(crate) fn new(archive: &'a Archive, session: &'a Session, store: StoreIs) -> Self {
+        Self { archive, session, store, faults: Vec::new(), is_unsettled: false }
     }
 
     fn find(&mut self, path: &Path, problem: Problem) {
@@ -71,13 +72,8 @@ impl<'a> Files<'a> {
 
     /// Compares the live file and those that were set aside. Files are read after the store, so other programs may have changed
     /// them meanwhile: a difference is reported only if it remains while the session does not change.
-    pub(crate) fn compare(
-        &mut self,
-        tip: &State,
-        hashed: Option<Hashed>,
-        store: StoreIs,
-    ) -> Result<(), OpsError> {
-        self.compare_once(tip, hashed, store)?;
+    pub(crate) fn compare(&mut self, tip: &State, hashed: Option<Hashed>) -> Result<(), OpsError> {
+        self.compare_once(tip, hashed)?;
         let (mut newest, mut at) = (tip.newest, tip.at());
         for _ in 0..LOOKS {
             if !self.is_unsettled {
@@ -94,8 +90,8 @@ impl<'a> Files<'a> {
                 return Ok(());
             }
             (newest, at) = (tip.newest, tip.at());
-            let mut again = Files::new(&archive, self.session);
-            again.compare_once(&tip, None, store)?;
+            let mut again = Files::new(&archive, self.session, self.store);
+            again.compare_once(&tip, None)?;
             (self.faults, self.is_unsettled) = (again.faults, again.is_unsettled && !is_same);
         }
         self.faults.clear();
@@ -104,16 +100,11 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    fn compare_once(
-        &mut self,
-        tip: &State,
-        hashed: Option<Hashed>,
-        store: StoreIs,
-    ) -> Result<(), OpsError> {
+    fn compare_once(&mut self, tip: &State, hashed: Option<Hashed>) -> Result<(), OpsError> {
         for rotated in rotations::rotations(&self.archive.at(self.session)?)? {
             let problem = match rotated.state {
                 RotatedState::Whole => continue,
-                RotatedState::Changed if store.is_damaged => note(BLAMELESS),
+                RotatedState::Changed if self.store.is_damaged => note(BLAMELESS),
                 RotatedState::Changed => {
                     let what = "it was set aside and has been changed since; the store has its old content";
                     (FaultKind::File, what.to_owned())
@@ -138,7 +129,7 @@ impl<'a> Files<'a> {
         let problem = if is_deleted {
             Some(note("the agent's file was deleted; the next change continues without it"))
         } else {
-            self.live_problem(tip, &live, hashed, store)?
+            self.live_problem(tip, &live, hashed)?
         };
         if let Some(problem) = problem {
             self.is_unsettled |= !is_deleted;
@@ -153,7 +144,6 @@ impl<'a> Files<'a> {
         tip: &State,
         live: &LiveFile,
         hashed: Option<Hashed>,
-        store: StoreIs,
     ) -> Result<Option<Problem>, OpsError> {
         let LiveFile { path, attached, .. } = live;
         let cannot_be_read = |why: &str| Ok(Some((FaultKind::Unread, unread(why))));
@@ -162,7 +152,7 @@ impl<'a> Files<'a> {
             Err(error) => return cannot_be_read(&disk::words(&error)),
         };
         let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
-        if store.has_forgotten && is_longer {
+        if self.store.has_forgotten && is_longer {
             let what = "it has records that the store has lost";
             return Ok(Some((FaultKind::Ahead, what.to_owned())));
         }
@@ -192,7 +182,7 @@ impl<'a> Files<'a> {
         let behind = live_file::is_behind(self.archive, tip)?;
         let is_pending =
             *attached && agent_file::is_pending(&self.archive.at(self.session)?, path)?;
-        Ok(Some(if store.is_damaged {
+        Ok(Some(if self.store.is_damaged {
             note(BLAMELESS)
         } else if is_pending {
             note("it does not have the store's newest change yet; the next change writes it")

@@ -241,9 +241,9 @@ fn look<'t>(
                 let Some((state, hashed)) = whole.filter(|_| places.is_some()) else {
                     return Ok(());
                 };
-                let mut files = Files::new(archive, session);
                 let store = StoreIs { has_forgotten, is_damaged };
-                let compared = files.compare(&state, hashed, store);
+                let mut files = Files::new(archive, session, store);
+                let compared = files.compare(&state, hashed);
                 seen.faults.append(&mut files.faults);
                 compared
             });

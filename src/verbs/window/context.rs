@@ -88,8 +88,7 @@ pub fn window(session: &At<'_>, asked: &Asked) -> Result<Window, OpsError> {
 /// Returns true if an entry is on the path to the head of a context.
 fn is_on_way(session: &At<'_>, context: &Context, entry: EntryNumber) -> Result<bool, OpsError> {
     let Some(at) = context.at else { return Ok(false) };
-    let view = session.view(at);
-    let view = view.gathering(&Damages::gathered());
+    let view = session.view(at).gathering(&Damages::gathered());
     Ok(view.path(usize::MAX)?.entries.contains(&entry))
 }
 

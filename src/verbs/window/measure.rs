@@ -44,9 +44,8 @@ pub(crate) fn material(
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
     }
-    let view = position.or(session.state.position());
-    let look = |at| session.view(at);
-    let view = view.map(|at| look(at).gathering(damages));
+    let position = position.or(session.state.position());
+    let view = position.map(|at| session.view(at).gathering(damages));
     let mut found = seen(session, view.as_ref(), asked, limit)?;
     if !found.window.source.is_found() {
         guard(&found.window)?;
