@@ -381,21 +381,18 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Records what was cut from the entry that this one replaces.
-    pub(crate) fn cut(&mut self, entry: EntryNumber, cut: Cutting) {
-        if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
-            origin.cut = Some(cut);
-        }
-    }
-
-    /// Records that an entry replaces `origin`, and which strings of the original its own strings were cut from.
+    /// Records that an entry replaces `origin`, which strings of the original its own strings were cut from, and what was cut.
     pub(crate) fn replace(
         &mut self,
         entry: EntryNumber,
         origin: EntryNumber,
         wholes: Vec<Option<Whole>>,
+        cut: Cutting,
     ) -> Result<(), SyncError> {
         self.stand_for(entry, origin)?;
+        if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
+            origin.cut = Some(cut);
+        }
         let fresh = entry.index_from(self.before.state.next_entry());
         if let Some(line) = fresh.and_then(|i| self.lines.get_mut(i)) {
             line.cut_from(wholes);

@@ -93,8 +93,7 @@ impl Goal for Add {
             if let (Some(origin), Some((whole, cut))) = (origin, whole) {
                 let line = line::split_unfinished(&record.line).next();
                 let wholes = line.map(|line| Whole::each(&line, &whole)).unwrap_or_default();
-                change.replace(entry.0, origin, wholes)?;
-                change.cut(entry.0, cut);
+                change.replace(entry.0, origin, wholes, cut)?;
             }
             entries.push(entry);
         }

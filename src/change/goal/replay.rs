@@ -176,9 +176,7 @@ impl Cut {
         new: EntryNumber,
         old: EntryNumber,
     ) -> Result<(), SyncError> {
-        change.replace(new, old, self.wholes.clone())?;
-        change.cut(new, self.cutting.clone());
-        Ok(())
+        change.replace(new, old, self.wholes.clone(), self.cutting.clone())
     }
 }
 

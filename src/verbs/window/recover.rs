@@ -14,6 +14,7 @@ use crate::{
     context::{
         cut::Limit,
         event::{Cause, Event},
+        machine::{self, Effect, State},
         model::{Fault, ModelError},
         overflow::Figures,
         plan::Keep,
@@ -66,11 +67,13 @@ pub fn recover<T>(
         attempt,
         window: wanted.named.unwrap_or(window.tokens),
         scale: (1, 1),
+        state: State::default(),
         before: None,
         operations: Vec::new(),
         compactions: Vec::new(),
         notices,
         tokens: pre_tokens,
+        retries: Vec::new(),
     };
     let mut told = |event: &Event| {
         // A compaction stores its own events.
@@ -100,16 +103,39 @@ struct Surgery<'a, 'w, T> {
     window: u64,
     /// The provider's count of tokens, and ours, for the same context.
     scale: (u64, u64),
-    /// The context from before the first compaction after which the attempt is still to be repeated.
+    state: State,
+    /// The context from before a running compaction.
     before: Option<Context>,
     operations: Vec<OperationNumber>,
     compactions: Vec<Compacted>,
     notices: Vec<Notice>,
     /// The size of the last context in tokens.
     tokens: u64,
+    /// Compactions after which the attempt is repeated.
+    retries: Vec<u64>,
 }
 
 impl<T> Surgery<'_, '_, T> {
+    /// Sends an event to the state machine and applies its effects.
+    fn step(&mut self, event: machine::Event, context: Option<&Context>) -> Option<Context> {
+        let (state, effects) = std::mem::take(&mut self.state).step(event);
+        self.state = state;
+        let mut used = None;
+        for effect in effects {
+            match effect {
+                Effect::TakeSnapshot => self.before = context.cloned(),
+                Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
+                Effect::DropSnapshot => self.before = None,
+                // There are no waiters here, and no answer has begun yet.
+                Effect::Use(machine::Snapshot::Current)
+                | Effect::ResetOutput
+                | Effect::Release(_)
+                | Effect::Abort(..) => {}
+            }
+        }
+        used
+    }
+
     fn look(&self) -> Result<Context, OpsError> {
         whole_context(&self.session.again()?, self.wanted.asked)
     }
@@ -123,26 +149,34 @@ impl<T> Surgery<'_, '_, T> {
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Tried, OpsError> {
         let session = self.session.again()?;
-        let is_pending = self.before.is_some();
-        let before = self.before.take().unwrap_or_else(|| context.clone());
+        let run = session.state.next_operation().get();
+        self.step(machine::Event::Start(run), Some(context));
         let made = compact::compact(&session, self.workspace, wanted, emit);
-        if let Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) = made {
-            return Ok(Tried::TimedOut(Box::new(before)));
-        }
-        let is_made = made.as_ref().is_ok_and(|made| made.done.operation.is_some());
-        self.before = Some(before).filter(|_| is_pending || will_retry && is_made);
         match made {
-            Ok(mut made) => {
-                self.operations.extend(made.done.operation);
-                Notice::add(std::mem::take(&mut made.done.notices), &mut self.notices);
-                if !is_made {
-                    return Ok(Tried::Nothing);
-                }
-                self.compactions.push(made);
-                Ok(Tried::Compacted)
+            Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) => {
+                let before = self.step(machine::Event::Timeout, None);
+                Ok(Tried::TimedOut(Box::new(before.unwrap_or_else(|| context.clone()))))
             }
-            Err(OpsError::Summary { strict: false, .. }) => Ok(Tried::Nothing),
-            Err(error) => Err(error),
+            made => {
+                let is_made = made.as_ref().is_ok_and(|made| made.done.operation.is_some());
+                self.step(machine::Event::End { run, will_retry: will_retry && is_made }, None);
+                if will_retry && is_made {
+                    self.retries.push(run);
+                }
+                match made {
+                    Ok(mut made) => {
+                        self.operations.extend(made.done.operation);
+                        Notice::add(std::mem::take(&mut made.done.notices), &mut self.notices);
+                        if !is_made {
+                            return Ok(Tried::Nothing);
+                        }
+                        self.compactions.push(made);
+                        Ok(Tried::Compacted)
+                    }
+                    Err(OpsError::Summary { strict: false, .. }) => Ok(Tried::Nothing),
+                    Err(error) => Err(error),
+                }
+            }
         }
     }
 
@@ -219,7 +253,9 @@ impl<T> Patient for Surgery<'_, '_, T> {
             }
             answer
         };
-        self.before = None;
+        for run in std::mem::take(&mut self.retries) {
+            self.step(machine::Event::Retried(run), None);
+        }
         answer.map_err(|error| Attempt::Model { error, compacted })
     }
 
