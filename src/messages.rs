@@ -252,7 +252,6 @@ fn sync(text: &mut String) {
         E::Misread(Misread::Otherwise) => [E::Misread(Misread::Otherwise)],
         E::Misread(Misread::Less) => [E::Misread(Misread::Less)],
         E::Misread(Misread::Earlier) => [E::Misread(Misread::Earlier)],
-        E::Twins { .. } => [E::Twins { session: told("8f14e45f") }],
         E::NoPlace { why: NoPlace::NoName, .. } => [E::NoPlace { path: path(), why: NoPlace::NoName }],
         E::NoPlace { why: NoPlace::Full { .. }, .. } => [E::NoPlace { path: path(), why: NoPlace::Full { needed: 420, free: 17 } }],
         E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],

@@ -319,14 +319,6 @@ pub enum SyncError {
     /// The agent would misread the changed file.
     #[error("nothing was changed: {0}")]
     Misread(Misread),
-    /// Redaction would give two entries of a session the same id.
-    #[error(
-        "nothing was redacted: two entries of session {session} would become identical, but each needs its own id"
-    )]
-    Twins {
-        /// The session's id.
-        session: String,
-    },
     /// A store or a file cannot be created at this path.
     #[error("cannot use {path}: it {why}")]
     NoPlace {
@@ -500,7 +492,6 @@ impl SyncError {
             | Self::Compressed(_)
             | Self::Marked(_)
             | Self::Misread(_)
-            | Self::Twins { .. }
             | Self::NoPlace { .. }
             | Self::Read(_) => ErrorKind::User,
             _ => ErrorKind::Failed,
