@@ -1,7 +1,7 @@
 //! Reports: the answer of each verb, as values that every front end shows.
 //!
 //! A [`Report`] is an answer for programs: a type, and the fields that serde derives. Its shape is stable. `docs/json.md` is written
-//! from these types (see `page.rs`), so the docs of a field are what users read about its key. A [`Hint`] tells people what they can
+//! from these types (see `tests/it/json_page.rs`), so the docs of a field are what users read about its key. A [`Hint`] tells people what they can
 //! do next.
 //!
 //! Invariant: nothing here reads, writes or decides, and no other folder defines the JSON of an answer.
@@ -20,8 +20,6 @@ mod landing;
 mod later;
 mod machine;
 mod notice;
-#[cfg(test)]
-mod page;
 mod place;
 mod redact;
 mod search;

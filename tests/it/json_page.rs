@@ -1,14 +1,15 @@
-//! The page `docs/json.md`, written from the types of the reports: `json.md` next to this file has its prose, and a line
+//! The page `docs/json.md`, written from the types of the reports: `json_page.md` next to this file has its prose, and a line
 //! `{{Type}}` wherever the shape of a report belongs. Keys, values and descriptions come from the fields and their docs.
 //!
-//! `UNDERTEXT_WRITE_DOCS=1 cargo test --lib report::page` writes the page.
+//! `UNDERTEXT_WRITE_DOCS=1 cargo test --test it json_page` writes the page.
 //!
 //! Invariant: nothing here guesses. A serde attribute, a type or a function that this file does not know fails the test.
 
 #![expect(clippy::disallowed_methods, reason = "the sources of this project are read")]
 
-use std::{cell::RefCell, collections::BTreeMap, env, fs, path::Path};
+use std::{cell::RefCell, collections::BTreeMap, fs, path::Path};
 
+use crate::needs;
 use syn::{
     Attribute, Expr, Fields, GenericArgument, Item, Lit, Meta, PathArguments, Type, UseTree,
 };
@@ -75,7 +76,8 @@ impl Marks {
                 && let Expr::Lit(text) = &pair.value
                 && let Lit::Str(text) = &text.lit
             {
-                marks.docs = format!("{} {}", marks.docs, text.value().trim()).trim().to_owned();
+                let docs = format!("{} {}", marks.docs, text.value().trim());
+                docs.trim().clone_into(&mut marks.docs);
             }
             if !attribute.path().is_ident("serde") {
                 continue;
@@ -713,7 +715,7 @@ fn page(template: &str, kinds: &BTreeMap<String, String>) -> String {
 fn the_page_of_json_is_what_the_types_of_the_reports_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let kinds = kinds(&root.join("src/report"));
-    let template = fs::read_to_string(root.join("src/report/json.md")).unwrap();
+    let template = fs::read_to_string(root.join("tests/it/json_page.md")).unwrap();
     for name in kinds.keys().filter(|name| !["Cleared", "Redone"].contains(&name.as_str())) {
         let is_there = |line: &str| {
             let of = line.strip_prefix("{{").and_then(|line| line.strip_suffix("}}"));
@@ -722,9 +724,9 @@ fn the_page_of_json_is_what_the_types_of_the_reports_say() {
         assert!(template.lines().any(is_there), "{name} is not on the page");
     }
     let (page, path) = (page(&template, &kinds), root.join("docs/json.md"));
-    if env::var_os("UNDERTEXT_WRITE_DOCS").is_some() {
+    if needs::writes_docs() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(path).unwrap();
-    assert!(written == page, "UNDERTEXT_WRITE_DOCS=1 cargo test --lib report::page");
+    assert!(written == page, "UNDERTEXT_WRITE_DOCS=1 cargo test --test it json_page");
 }

@@ -26,6 +26,7 @@ mod guards;
 mod help;
 mod hooks;
 mod import;
+mod json_page;
 mod kimi;
 mod kin;
 mod measure;

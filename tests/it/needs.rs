@@ -146,6 +146,11 @@ pub(crate) fn sweep() -> Option<()> {
     or_skip(asked.then_some(()), "sweep: UNDERTEXT_SWEEP=1 runs all of it")
 }
 
+/// Returns true if pages that are written from the sources are to be written, not only compared: `UNDERTEXT_WRITE_DOCS=1`.
+pub(crate) fn writes_docs() -> bool {
+    variable("UNDERTEXT_WRITE_DOCS").is_some()
+}
+
 /// Returns how many rounds a sweep makes: all of them, or in plain `cargo test` a few, which keep each assertion alive.
 #[track_caller]
 pub(crate) fn rounds<T>(few: T, all: T) -> T {
