@@ -1,4 +1,4 @@
-//! A session of an archive, opened: what the verbs work on.
+//! An opened session of an archive: the value that the verbs work on.
 
 use std::ops::Deref;
 
@@ -11,7 +11,7 @@ use crate::{
 
 /// A session of an archive, with the state that it had when it was opened.
 ///
-/// Verbs are functions of it. Whoever changes the session opens it again.
+/// Verbs are functions of it. After a change, the session must be opened again.
 #[derive(Clone)]
 pub struct At<'a> {
     /// The archive.

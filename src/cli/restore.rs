@@ -150,7 +150,7 @@ fn tell_lost(
 }
 
 fn tell(context: &mut Context, opened: &Opened, restored: &Restored) -> Result<(), CommandError> {
-    context.done = Some("what was deleted is back".to_owned());
+    context.done = Some("the deleted files are back".to_owned());
     context.tell(&restored.notices);
     if context.answer_change(opened, restored)? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A session with its state: read once, and passed on as one value.
+//! A session with its state, which is read once.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// A session of a store, with the state that it had when it was opened.
 ///
-/// Whoever changes the session opens it again.
+/// After a change, the session must be opened again.
 #[derive(Clone)]
 pub struct Stored<'a> {
     /// The store.

@@ -56,7 +56,7 @@ impl Goal for Compaction {
             }
             Place::Successor { held, again } => {
                 change.is_replay = held.is_none();
-                let growth = reach::anew(change, *held, &self.lines)?;
+                let growth = reach::successor_with(change, *held, &self.lines)?;
                 let (position, summary) = self.check(change, &growth)?;
                 for (&entry, again) in growth.sequence().iter().zip(again) {
                     if let Some(origin) = again.filter(|origin| *origin != entry) {

@@ -369,7 +369,7 @@ fn rotate(
 
 /// Begins a generation with the entries visible at `held`, if given, followed by lines, and exchanges the live file for it.
 /// Returns the growth.
-pub(crate) fn anew(
+pub(crate) fn successor_with(
     change: &mut Change<'_>,
     held: Option<Position>,
     more: &[u8],

@@ -63,7 +63,7 @@ impl SqliteStore {
         closed
     }
 
-    /// Rewrites the database, so that no page has leftovers.
+    /// Rewrites the database, so that no page still contains deleted bytes.
     pub(super) fn vacuum(&self) -> Result<(), StoreError> {
         let db = self.db();
         // SQLite's copy has the size of the database, which may exceed the memory.

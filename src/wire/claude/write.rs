@@ -73,7 +73,7 @@ impl Write for Claude {
         {
             return Ok(None);
         }
-        // The agent can only resume at messages; directly after a boundary there is none yet.
+        // The agent can resume only at a message, and no message directly follows a boundary yet.
         let mut leaf = None;
         for &entry in back.path.iter().rev() {
             let kind = graph.record(entry)?.kind;
