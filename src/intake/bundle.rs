@@ -170,26 +170,27 @@ fn take<R: BufRead>(
         }
     }
     let Target { key, state, writing, .. } = target;
-    let (Some(key), Some(mut writing)) = (key, writing) else {
-        brought.state = Fate::Same;
-        return Ok(brought);
-    };
-    let session = session(key);
-    let derived = rows::derived(store, &session)?;
-    brought.entries = derived.state.entries() - state.entries();
-    writing.derive(key, &derived)?;
-    let after = own_file(&derived.state);
-    let before = own_file(&state).filter(|live| Some(live) == after.as_ref());
-    if let Some(live) = before.filter(|_| !archive.is_preview()) {
-        if live_file::is_behind(archive, &state)? {
-            let why = format!("{} has changed in the meantime", live.path.display());
-            return Err(Refusal::Session(why));
+    brought.state = if writing.is_none() { Fate::Same } else { brought.state };
+    let Some(session) = key.map(session) else { return Ok(brought) };
+    let mut after = own_file(&state);
+    if let Some(mut writing) = writing {
+        let derived = rows::derived(store, &session)?;
+        brought.entries = derived.state.entries() - state.entries();
+        writing.derive(session.key, &derived)?;
+        let before = after;
+        after = own_file(&derived.state);
+        let stays = before.filter(|live| Some(live) == after.as_ref());
+        if let Some(live) = stays.filter(|_| !archive.is_preview()) {
+            if live_file::is_behind(archive, &state)? {
+                let why = format!("{} has changed in the meantime", live.path.display());
+                return Err(Refusal::Session(why));
+            }
+            // The store has all of its content. If this import is interrupted, the next one writes the file again.
+            let file = archive.writable_file(&session.name, &live)?;
+            file.remove().map_err(SyncError::at(&live.path))?;
         }
-        // The store has all of its content. If this import is interrupted, the next change writes the file again.
-        let file = archive.writable_file(&session.name, &live)?;
-        file.remove().map_err(SyncError::at(&live.path))?;
+        writing.commit()?;
     }
-    writing.commit()?;
     if after.is_some()
         && !archive.is_preview()
         && let Err(error) = catch_up::catch_up(&archive.at(&session)?)

@@ -155,7 +155,10 @@ fn a_backup_brings_every_session_to_another_store() {
 
     let again = env.run(&["import", "../all.bundle", "--store", "../other", "--json"]).success();
     assert!(again.stdout.lines().all(|line| json(line)["state"] == "same"), "{again}");
+    // An import that ended before it wrote the live file is finished by the next one.
+    fs::remove_file(&file).unwrap();
     assert!(import(&env, "../all.bundle").success().stdout.contains("0 sessions"));
+    assert_eq!(fs::read(&file).unwrap(), live(&env, &session));
 
     // What came since is added, and the live file follows.
     env.run(&["revert", "1", "-s", &session]).success();
