@@ -129,7 +129,7 @@ pub enum NoPlace {
 pub enum SyncError {
     /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// The session cannot be read.
     #[error(transparent)]
     Session(SessionError),
@@ -505,12 +505,6 @@ impl SyncError {
             Denied::Io(source) => Self::Io { path, source },
             why => Self::Denied { session: session.id.clone(), path, why },
         }
-    }
-}
-
-impl From<StoreError> for SyncError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the number of a command or of one of its fields is never reused.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -42,9 +43,7 @@ macro_rules! commands {
                 let mut object = Map::new();
                 match self {
                     $(Self::$name { $($field,)* } => {
-                        $(object.extend(Shown::shown($field).map(|value| {
-                            (stringify!($field).to_owned(), parsed(stringify!($field), value))
-                        }));)*
+                        $(put_json(&mut object, stringify!($field), $field);)*
                     })+
                     Self::Unknown { code } => {
                         object.insert("code".to_owned(), (*code).into());
@@ -269,62 +268,11 @@ commands! {
     }
 }
 
-/// A field that appears in JSON unless it is empty.
-trait Shown {
-    fn shown(&self) -> Option<Value>;
-}
-
-impl Shown for u64 {
-    fn shown(&self) -> Option<Value> {
-        Some((*self).into())
-    }
-}
-
-macro_rules! number_shown {
-    ($($type:ident),+) => {$(
-        impl Shown for $type {
-            fn shown(&self) -> Option<Value> {
-                self.get().shown()
-            }
-        }
-    )+};
-}
-
-number_shown!(CheckpointNumber, FileNumber, OperationNumber);
-
-impl Shown for bool {
-    fn shown(&self) -> Option<Value> {
-        Some((*self).into())
-    }
-}
-
-impl Shown for String {
-    fn shown(&self) -> Option<Value> {
-        Some(self.as_str().into())
-    }
-}
-
-impl Shown for Text {
-    fn shown(&self) -> Option<Value> {
-        Some(self.to_text().into())
-    }
-}
-
-impl Shown for EntryId {
-    fn shown(&self) -> Option<Value> {
-        Some(self.to_string().into())
-    }
-}
-
-impl<T: Shown> Shown for Option<T> {
-    fn shown(&self) -> Option<Value> {
-        self.as_ref()?.shown()
-    }
-}
-
-impl<T: Shown> Shown for Vec<T> {
-    fn shown(&self) -> Option<Value> {
-        Some(self.iter().filter_map(Shown::shown).collect())
+/// Adds a field to a JSON object, unless it is absent.
+fn put_json(object: &mut Map<String, Value>, name: &str, field: &impl Serialize) {
+    let value = serde_json::to_value(field).unwrap_or_default();
+    if !value.is_null() {
+        object.insert(name.to_owned(), parsed(name, value));
     }
 }
 

@@ -22,7 +22,7 @@ const WORDS: usize = 60;
 pub enum SessionError {
     /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// There is no such session.
     #[error("no session matches {0:?}")]
     NoSession(String),
@@ -83,12 +83,6 @@ pub enum SessionError {
         #[source]
         source: std::io::Error,
     },
-}
-
-impl From<StoreError> for SessionError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 impl From<Failure> for SessionError {

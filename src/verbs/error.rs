@@ -25,7 +25,7 @@ use crate::{
 pub enum OpsError {
     /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// The session cannot be read, or does not have what was asked for.
     #[error(transparent)]
     Session(SessionError),
@@ -171,12 +171,6 @@ fn sessions(imported: u64) -> String {
         0 => "nothing was".to_owned(),
         1 => "1 session was".to_owned(),
         n => format!("{n} sessions were"),
-    }
-}
-
-impl From<StoreError> for OpsError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 
