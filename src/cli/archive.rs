@@ -17,7 +17,7 @@ use super::common::shown;
 use super::current::{import_new, is_own_store};
 use super::env::{ALLOW_NETWORK, Env};
 use super::output::Output;
-use super::{CommandError, Context, candidates, overview, pick, pointed, settings, words};
+use super::{CommandError, Context, TORN, candidates, overview, pick, pointed, settings, words};
 
 /// A session, and the archive that it was opened in.
 pub(crate) struct Opened {
@@ -38,8 +38,7 @@ impl Context {
         let root = self.root()?;
         let opened = open_with_new(self, |context| context.reader(&root));
         let archive = opened.map_err(|error| no_sessions(self, error))?;
-        warn_of_torn(self, &archive);
-        warn_of_forgotten(self, &archive);
+        warn_of_losses(self, &archive);
         let unread = [
             ("agents' files", self.exclude().err()),
             ("files of this computer", self.env.here().err()),
@@ -294,29 +293,23 @@ fn no_sessions(context: &mut Context, error: CommandError) -> CommandError {
     error.called(words, [import, begin])
 }
 
-/// Warns once if the store's last changes cannot be read.
-fn warn_of_torn(context: &mut Context, archive: &Archive) {
-    let Some(Fault { item, problem, .. }) = archive.torn() else { return };
-    // `verify` reports it itself.
-    if std::mem::replace(&mut context.is_torn, true) || context.verb == "verify" {
-        return;
+/// Warns once if the store's last changes cannot be read, and once if it has lost some.
+fn warn_of_losses(context: &mut Context, archive: &Archive) {
+    let torn = archive.torn().map(|Fault { item, problem, .. }| {
+        let what = "anything imported after that is not shown, and nothing can be changed";
+        (TORN, format!("{item} is damaged: {problem}; {what}"))
+    });
+    let forgotten = archive.forgotten().map(|(witnessed, newest)| {
+        let what = "the store has lost changes, which are not shown";
+        ("loss", format!("{what}: it had {witnessed}, but has only {newest} now"))
+    });
+    for (kind, words) in torn.into_iter().chain(forgotten) {
+        // `verify` reports it itself.
+        if context.warned.insert(kind) && context.verb != "verify" {
+            context.output.warn(&words);
+            context.output.hint(Hint::mend());
+        }
     }
-    let what = "anything imported after that is not shown, and nothing can be changed";
-    context.output.warn(&format!("{item} is damaged: {problem}; {what}"));
-    context.output.hint(Hint::mend());
-}
-
-/// Warns once if the store has lost its last changes.
-fn warn_of_forgotten(context: &mut Context, archive: &Archive) {
-    let Some((witnessed, newest)) = archive.forgotten() else { return };
-    // `verify` reports it itself.
-    if !context.warned.insert("loss") || context.verb == "verify" {
-        return;
-    }
-    context.output.warn(&format!(
-        "the store has lost changes, which are not shown: it had {witnessed}, but has only {newest} now"
-    ));
-    context.output.hint(Hint::mend());
 }
 
 /// Opens the archive to preview an import that respects the user's excludes. Without a store, returns an empty archive in

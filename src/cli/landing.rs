@@ -36,14 +36,6 @@ pub(crate) enum Moved<'a> {
     Redone(Undone),
 }
 
-/// What all commands report about a change of place.
-struct Outcome<'a> {
-    landing: &'a Landing,
-    done: &'a Done,
-    /// The command that undoes the change.
-    back: (&'static str, Line),
-}
-
 impl Moved<'_> {
     /// Returns where the change led, and what it did.
     pub(crate) fn parts(&mut self) -> (&mut Landing, &mut Done) {
@@ -128,8 +120,8 @@ fn say_back(
         let is = be(reverted.dropped == 1, landing.dry_run);
         context.say(&format!("{entries} {is} kept on branch {left}. Nothing is deleted."))?;
     }
-    let (done, back) = (&reverted.done, ("Undo", Line::about("undo")));
-    say_gone(context, changed, &Outcome { landing, done, back })?;
+    let done = &reverted.done;
+    say_gone(context, changed, landing, done, &Line::about("undo"))?;
     if done.rotated.is_none() && done.written.is_none() {
         context.output.note("The agent's own file is not changed");
         let file = free_name(context, changed)?;
@@ -157,9 +149,9 @@ fn say_undone(
     let original = original.unwrap_or_default();
     let is_redo = undone.original != undone.undoes;
     let back = if is_redo {
-        ("Undo", Line::about("undo").option("op", undone.original.to_string()))
+        Line::about("undo").option("op", undone.original.to_string())
     } else {
-        ("Redo", Line::about("redo"))
+        Line::about("redo")
     };
     if let Some(request) = original.facts.request {
         let waits = match (is_redo, landing.dry_run) {
@@ -173,7 +165,7 @@ fn say_undone(
         if landing.dry_run {
             return Ok(());
         }
-        return context.say(&format!("{}  {}", back.0, context.output.spell(&back.1)));
+        return context.say(&spell_back(context, &back));
     }
     say_place(context, &format!("{name} {}", is_now(landing)), landing)?;
     let verb = match (is_redo, landing.dry_run) {
@@ -196,7 +188,7 @@ fn say_undone(
     if landing.kept.is_none() && !undone.left.is_empty() {
         context.say(&format!("Later entries are kept on branch {}", undone.left.join(", ")))?;
     }
-    say_gone(context, changed, &Outcome { landing, done: &undone.done, back })
+    say_gone(context, changed, landing, &undone.done, &back)
 }
 
 /// Prints for a person what a switch did.
@@ -211,8 +203,7 @@ fn say_switched(
         return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
     say_place(context, &format!("{name} {} on {branch},", is_now(landing)), landing)?;
-    let back = ("Undo", Line::about("undo"));
-    say_gone(context, changed, &Outcome { landing, done: &switched.done, back })
+    say_gone(context, changed, landing, &switched.done, &Line::about("undo"))
 }
 
 /// Describes a place that was named by a checkpoint or an entry.
@@ -286,14 +277,21 @@ fn say_turn(context: &mut Context, head: &str, turn: Option<&Turn>) -> Result<()
     context.say(&format!("{head} \"{}\"", safe::clip(&words, room)))
 }
 
-/// Prints what a change of place reverted, and how to continue.
+/// Names the command that undoes a change, as you can type it.
+fn spell_back(context: &Context, back: &Line) -> String {
+    format!("{}  {}", capitalise(&back.verb), context.output.spell(back))
+}
+
+/// Prints what a change of place reverted, and how to continue. `back` is the command that undoes the change.
 fn say_gone(
     context: &mut Context,
     opened: &Opened,
-    outcome: &Outcome<'_>,
+    landing: &Landing,
+    done: &Done,
+    back: &Line,
 ) -> Result<(), CommandError> {
     let session = &opened.at()?;
-    let Outcome { landing, done: Done { written, rotated, .. }, back: (name, back) } = outcome;
+    let Done { written, rotated, .. } = done;
     let columns = context.output.columns();
     if let Some(kept) = &landing.kept {
         context.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
@@ -321,7 +319,7 @@ fn say_gone(
     if landing.dry_run {
         return Ok(());
     }
-    let mut next = vec![format!("{name}  {}", context.output.spell(back))];
+    let mut next = vec![spell_back(context, back)];
     if landing.resume.is_some() && written.is_some() {
         next.insert(0, format!("Resume  {}", context.output.spell(&Line::about("resume"))));
         if let Some(ended) = ended(session) {

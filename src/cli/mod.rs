@@ -97,6 +97,9 @@ use options::Global;
 use output::{Manners, Output};
 pub(crate) use words::About;
 
+/// The warning that the store's last changes cannot be read.
+const TORN: &str = "torn";
+
 /// The state that every command works with.
 pub(crate) struct Context {
     pub(crate) env: Env,
@@ -111,8 +114,6 @@ pub(crate) struct Context {
     store: Option<PathBuf>,
     /// The warnings already given.
     warned: BTreeSet<&'static str>,
-    /// True once a warning said that the store's last changes cannot be read.
-    is_torn: bool,
     /// Import the agents' new sessions before sessions are listed or named.
     imports_new: bool,
     /// The bare program's line about sessions that it imported.
@@ -332,7 +333,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
     }
     let written = context.output.finish().map_err(CommandError::from);
     // The answer is incomplete if the store's last changes cannot be read.
-    let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
+    let answer = answer.map(|exit| if context.warned.contains(TORN) { Exit::No } else { exit });
     let answer = answer.and_then(|exit| written.map(|()| exit));
     let answer = answer.map_err(|error| error.after(|| archive::made(&mut context)));
     conclude(&mut context.output, answer, context.json)
@@ -356,7 +357,6 @@ fn context(env: Env, global: &Global, verb: String) -> Context {
         begun: None,
         done: None,
         warned: BTreeSet::new(),
-        is_torn: false,
         imports_new,
         imported: None,
         picked: None,

@@ -29,11 +29,6 @@ use crate::{
 /// Makes a file the live file of its session: `file`, or by default the one imported last. A file that its agent cannot resume is
 /// not attached.
 pub fn attach(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsError> {
-    attach_file(session, file)
-}
-
-/// Like [`attach`], also for use within another change.
-pub(crate) fn attach_file(session: &At<'_>, file: Option<&Path>) -> Result<Attached, OpsError> {
     let (mut attached, mut made) = change::execute_uncaught(session, |before| {
         let (n, path, generation) = wanted_file(before, file)?;
         let mut attached = Attached { path, attached: true, left: None, done: Done::default() };

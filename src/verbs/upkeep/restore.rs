@@ -14,7 +14,7 @@ use crate::{
         Session,
         plan::{Plan, Steps, branch_text},
     },
-    verbs::{OpsError, find::members::family, upkeep::attach::attach_file},
+    verbs::{OpsError, find::members::family, upkeep::attach::attach},
 };
 
 /// How many milliseconds apart the times of two restored sessions are, which leaves room for the files of each.
@@ -57,7 +57,7 @@ fn put_back(session: &At<'_>, at: Timestamp) -> Result<Restored, OpsError> {
         return Ok(restored);
     }
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
-    match attach_file(session, Some(&last)) {
+    match attach(session, Some(&last)) {
         Ok(mut attached) if attached.attached => {
             attached.done.notices.extend(unlisted);
             restored.rotated = go_on(session, &mut attached)?;
