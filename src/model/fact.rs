@@ -30,7 +30,7 @@ use super::{
 };
 
 /// The permanent name of a session: the agent's format and the agent's id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SessionName {
     /// The agent.
     #[serde(rename = "agent")]

@@ -155,6 +155,12 @@ impl fmt::Debug for HintBytes {
 }
 
 impl Record {
+    /// Returns the record of an entry about which nothing is known.
+    pub(crate) fn opaque(n: EntryNumber) -> Self {
+        let (name, parent, time) = (None, Parent::Root, None);
+        Self { n, kind: Kind::Opaque, name, parent, time, hint: HintBytes::default() }
+    }
+
     /// Returns true if it is a signpost: a record outside the conversation that may redirect a path.
     pub fn is_signpost(&self) -> bool {
         self.kind == Kind::Meta && self.hint.len() > 1

@@ -147,7 +147,7 @@ impl<'a> From<&'a Operation> for Listed<'a> {
 }
 
 /// A branch in a list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ListedBranch {
     /// The branch; `null` if no branch names this end.
     pub branch: Option<String>,

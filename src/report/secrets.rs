@@ -27,7 +27,7 @@ pub struct Secret {
 }
 
 /// A place where a secret occurs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretPlace {
     /// The session.
     #[serde(flatten)]

@@ -271,7 +271,7 @@ pub struct Layered<'a> {
 report!(Layered<'_>, "layers");
 
 /// A session in a list, with the session that it was created from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ListedSession {
     /// Its name.
     #[serde(flatten)]

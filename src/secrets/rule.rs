@@ -19,7 +19,7 @@ const HEADS: usize = 4096;
 const FAR: usize = 2048;
 
 /// A rule as written in a file of rules.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Rule {
     /// Its name.
@@ -172,13 +172,9 @@ impl Rule {
         Self {
             name,
             expression,
-            secret_group: 0,
             entropy,
             keywords: keywords.split('|').map(str::to_owned).collect(),
-            weak: false,
-            long: false,
-            allowlists: Vec::new(),
-            compiled: OnceLock::new(),
+            ..Self::default()
         }
     }
 

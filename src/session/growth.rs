@@ -3,11 +3,11 @@
 //! Invariant: a growth never differs from a reading of its file: it has the same entries, separators and tail.
 
 use crate::model::{
-    EntryId, EntryNumber, Gaps, GenerationNumber, LineId, Position, Run, Running, line::Line,
+    EntryId, EntryNumber, GenerationNumber, LineId, Position, Run, Running, line::Line,
 };
 
 /// A generation while it grows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Growth {
     pub(crate) generation: GenerationNumber,
     pub(crate) entries: u64,
@@ -24,17 +24,7 @@ pub(crate) struct Growth {
 impl Growth {
     /// Begins an empty generation.
     pub(crate) fn empty(generation: GenerationNumber) -> Self {
-        Self {
-            generation,
-            entries: 0,
-            bytes: 0,
-            running: Running::EMPTY,
-            tail: Vec::new(),
-            last: None,
-            run: None,
-            runs: Vec::new(),
-            grown: false,
-        }
+        Self { generation, ..Self::default() }
     }
 
     /// Continues a generation from its last run and its last entry.
@@ -77,16 +67,9 @@ impl Growth {
         if self.run.as_ref().is_none_or(|run| run.entries().end != n) {
             self.runs.extend(self.run.take());
         }
-        let run = self.run.get_or_insert_with(|| Run {
-            generation: self.generation,
-            start: position,
-            first: n,
-            count: 0,
-            gaps: Gaps::default(),
-            bytes: 0,
-            running: Running::EMPTY,
-            tail: Vec::new(),
-        });
+        let (generation, start) = (self.generation, position);
+        let begin = || Run { generation, start, first: n, ..Run::default() };
+        let run = self.run.get_or_insert_with(begin);
         run.gaps.push(run.count, position, separator);
         run.count += 1;
         (run.bytes, run.running) = (self.bytes, self.running);
@@ -123,12 +106,10 @@ impl Growth {
             None if self.grown => runs.push(Run {
                 generation: self.generation,
                 start: self.entries,
-                first: EntryNumber::default(),
-                count: 0,
-                gaps: Gaps::default(),
                 bytes: self.bytes,
                 running: self.running,
                 tail: self.tail,
+                ..Run::default()
             }),
             None => {}
         }

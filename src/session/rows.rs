@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, CheckpointNumber, EntryNumber, EntrySet, GenerationNumber, HintBytes, Kind,
-        Operation, OperationNumber, Parent, Position, Record, Run, State, Tie,
+        Bulk, Card, CheckpointNumber, EntryNumber, EntrySet, GenerationNumber, Operation,
+        OperationNumber, Position, Record, Run, State, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -130,14 +130,7 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, 
         Err(StoreError::Corrupt { .. }) => None,
         kept => kept?.pop(),
     };
-    Ok(kept.unwrap_or(Record {
-        n,
-        kind: Kind::Opaque,
-        name: None,
-        parent: Parent::Root,
-        time: None,
-        hint: HintBytes::default(),
-    }))
+    Ok(kept.unwrap_or_else(|| Record::opaque(n)))
 }
 
 /// Folds a session's operations into its state. `each` gets each operation with the state before it, and may correct its bulk.

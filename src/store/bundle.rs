@@ -30,8 +30,7 @@ use zstd::{Decoder, Encoder};
 use crate::{
     disk,
     model::{
-        Bulk, Entry, EntryId, EntryNumber, HintBytes, Kind, Operation, Parent, Record, SessionName,
-        State, StoreId, line::LINE_MAX,
+        Bulk, EntryId, EntryNumber, Operation, Record, SessionName, State, StoreId, line::LINE_MAX,
     },
     store::{
         Commit, Covered, Known, NewLine, StoreError,
@@ -280,18 +279,10 @@ impl<R: BufRead> BundleReader<R> {
             return Err(BundleError::Newer(what));
         }
         let (lines, kept) = (self.lines(of, &bulk)?, self.kept(&operation)?);
-        let record = |entry: &Entry| Record {
-            n: entry.n,
-            kind: Kind::Opaque,
-            name: None,
-            parent: Parent::Root,
-            time: None,
-            hint: HintBytes::default(),
-        };
         let commit = Commit {
             session: of.name.clone(),
             expected: of.state.hash(),
-            records: bulk.entries.iter().map(record).collect(),
+            records: bulk.entries.iter().map(|entry| Record::opaque(entry.n)).collect(),
             operation,
             bulk,
             lines,

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The recent operations of one session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Sheet {
     name: SessionName,
     /// The first operation that is not in the layer below.
@@ -202,18 +202,8 @@ impl Sheet {
             first: state.next_operation(),
             first_entry: state.next_entry(),
             state,
-            operations: Vec::new(),
-            entries: Vec::new(),
-            runs: Vec::new(),
-            checkpoints: Vec::new(),
-            origins: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            records: Vec::new(),
-            twins: BTreeSet::new(),
-            ties: BTreeMap::new(),
             card,
-            counts: BTreeMap::new(),
-            index: OnceLock::new(),
+            ..Self::default()
         }
     }
 

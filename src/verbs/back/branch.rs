@@ -39,9 +39,7 @@ pub fn branches(session: &At<'_>) -> Result<Vec<ListedBranch>, OpsError> {
             current: branch == session.state.current(),
             time,
             words,
-            reverted: false,
-            after: None,
-            turns: None,
+            ..ListedBranch::default()
         })
     });
     listed.collect()

@@ -173,21 +173,7 @@ fn active_since(
 
 /// Returns a session with nothing but its card.
 fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
-    ListedSession {
-        name,
-        card,
-        kin: None,
-        branches: 0,
-        reverted: 0,
-        compactions: 0,
-        tokens: None,
-        window: None,
-        context: Vec::new(),
-        sub_agents: 0,
-        gone: false,
-        open: false,
-        depth: 0,
-    }
+    ListedSession { name, card, ..ListedSession::default() }
 }
 
 /// Returns all that lists show of a session, and its glance if it was computed now and can be cached.

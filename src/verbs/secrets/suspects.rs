@@ -399,15 +399,8 @@ fn place(
 ) -> Result<Option<SecretPlace>, OpsError> {
     let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
     let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
-    let mut place = SecretPlace {
-        session: session.name.clone(),
-        title,
-        found: None,
-        is_summary: false,
-        file: None,
-        operation: None,
-        is_unfinished: false,
-    };
+    let name = session.name.clone();
+    let mut place = SecretPlace { session: name, title, ..SecretPlace::default() };
     match at {
         Place::Entry(entry) => {
             let damage = || StoreError::corrupt(entry.to_string(), "it is not on any path");
