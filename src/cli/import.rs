@@ -16,7 +16,7 @@ use undertext::verbs::{self, Imported, Notice, Session, Skipped, Step, Summary, 
 use super::common::{counted, shown};
 use super::error::{Kind, in_words};
 use super::output::{Output, Progress};
-use super::pointed::{agent_folders, homes, variables};
+use super::pointed::{agent_folders, homes, user};
 use super::{CommandError, Context, Exit, archive, models, watch};
 use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units;
@@ -83,8 +83,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             paths.extend(homes.filter(is_missing));
             attach.extend(paths.iter().cloned());
         }
-        let mut unread =
-            verbs::unread_folders(context.env.home.as_deref(), &variables(&context.env));
+        let mut unread = verbs::unread_folders(&user(&context.env));
         unread.retain(|found| found.1 > 0 || folders.is_empty());
         for (home, files) in &unread {
             let files = counted(*files, "session file", "session files");

@@ -11,34 +11,35 @@ use undertext::live::Writable;
 use undertext::report::Forgetful;
 use undertext::trust::Files;
 use undertext::verbs::{self, AgentFolder, Session};
-use undertext::wire::discover::{self, Home};
+use undertext::wire::discover::{self, Home, User};
 
 use super::env::Env;
 use super::{CommandError, Context};
 
-/// Returns a function that looks up a folder in an environment variable.
-pub(crate) fn variables(env: &Env) -> impl Fn(&str) -> Option<PathBuf> {
-    |name| env.variable(name).map(PathBuf::from)
+/// Returns what says where this user's agents keep their files.
+pub(crate) fn user(env: &Env) -> User<'_> {
+    let variable = |name: &str| env.variable(name).map(PathBuf::from);
+    User { home: env.home.as_deref(), variable: Box::new(variable) }
 }
 
 /// Returns the agents on this machine that delete sessions on their own.
 pub(crate) fn forgetful_agents(env: &Env) -> Vec<Forgetful> {
-    verbs::forgetful(env.home.as_deref(), &variables(env))
+    verbs::forgetful(&user(env))
 }
 
 /// Returns where agents would store their sessions on this machine.
 pub(crate) fn homes(env: &Env) -> Vec<Home> {
-    discover::homes(env.home.as_deref(), &variables(env))
+    discover::homes(&user(env))
 }
 
 /// Returns the folders where agents store their sessions on this machine.
 pub(crate) fn agent_folders(env: &Env) -> Vec<AgentFolder> {
-    verbs::agent_folders(env.home.as_deref(), &variables(env))
+    verbs::agent_folders(&user(env))
 }
 
 /// Returns the folders where agents store additional files away from their sessions, each with its format.
 pub(crate) fn annexes(env: &Env) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
-    discover::annexes(env.home.as_deref(), &variables(env)).into_iter()
+    discover::annexes(&user(env)).into_iter()
 }
 
 /// Returns which files of agents may be written.
@@ -59,7 +60,7 @@ pub(crate) fn writable(context: &mut Context) -> Writable {
     for (format, folder) in annexes(&context.env) {
         writable.folder(format, &folder);
     }
-    for list in discover::lists(context.env.home.as_deref(), &variables(&context.env)) {
+    for list in discover::lists(&user(&context.env)) {
         writable.list(&list);
     }
     let files =

@@ -261,7 +261,7 @@ fn take_out(
     let left = archive::clear_leftovers(context);
     let folders: Vec<_> =
         pointed::agent_folders(&context.env).into_iter().map(|folder| folder.path).collect();
-    let roots = discover::roots(context.env.home.as_deref(), &pointed::variables(&context.env));
+    let roots = discover::roots(&pointed::user(&context.env));
     let unseen = verbs::follow_moved(&mut archive, plan, &folders)?;
     let mut redacted = verbs::redact(&mut archive, wanted, cause, &roots)?;
     redacted.unseen.extend(unseen);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use undertext::report::{Calling, Line, Report as _, SetUp, SettingUp};
 use undertext::verbs::{self, Setup};
-use undertext::wire::discover::{self, HookFile};
+use undertext::wire::discover::{self, HookFile, User};
 use undertext::wire::{self, Call};
 
 use super::{CommandError, Context, Exit, hook};
@@ -224,7 +224,8 @@ fn places(context: &Context) -> Vec<HookFile> {
         let folder = context.env.variable(name).map(Path::new);
         folder.map(|folder| context.env.current_dir.join(folder))
     };
-    discover::hook_files(context.env.home.as_deref(), &variable)
+    let home = context.env.home.as_deref();
+    discover::hook_files(&User { home, variable: Box::new(variable) })
 }
 
 /// Returns the command line that calls this program, with the folders as they are set now.

@@ -16,7 +16,7 @@ use crate::{
     store::StoreError,
     wire::{
         self, Folder, Traits,
-        discover::{self, Home},
+        discover::{self, Home, User},
         unread::{self, UnreadHome},
     },
 };
@@ -32,14 +32,10 @@ pub struct AgentFolder {
     pub path: PathBuf,
 }
 
-/// Returns the folders where agents keep sessions on this machine. `variable` reads environment variables that configure
-/// agents' folders.
-pub fn agent_folders(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<AgentFolder> {
+/// Returns the folders where agents keep sessions on this machine.
+pub fn agent_folders(user: &User<'_>) -> Vec<AgentFolder> {
     let mut folders = Vec::new();
-    for Home { agent, format, path, each, .. } in discover::homes(home, variable) {
+    for Home { agent, format, path, each, .. } in discover::homes(user) {
         let paths = match each {
             None => vec![path],
             Some(below) => {
@@ -178,11 +174,8 @@ fn is_named(name: &OsStr) -> bool {
 }
 
 /// Returns the folders on this machine with session files that undertext does not read yet, each with the number of files.
-pub fn unread_folders(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<(UnreadHome, u64)> {
-    let homes = unread::homes(home, variable).into_iter().filter(|home| home.path.is_dir());
+pub fn unread_folders(user: &User<'_>) -> Vec<(UnreadHome, u64)> {
+    let homes = unread::homes(user).into_iter().filter(|home| home.path.is_dir());
     let counted = homes.map(|home| {
         let files = count_files(&home.path, &home.files.split('/').collect::<Vec<_>>());
         (home, files)

@@ -6,6 +6,25 @@ use std::path::{Path, PathBuf};
 
 use super::{Cleanup, FORMATS, Folder, Format, Hooks, Identify, Traits};
 
+/// Looks up a folder in an environment variable.
+pub type Variable<'a> = Box<dyn Fn(&str) -> Option<PathBuf> + 'a>;
+
+/// What says where a user's agents keep their files.
+pub struct User<'a> {
+    /// The home folder.
+    pub home: Option<&'a Path>,
+    /// The environment.
+    pub variable: Variable<'a>,
+}
+
+impl User<'_> {
+    /// Returns an agent's own folder.
+    fn root(&self, folder: &Folder) -> Option<PathBuf> {
+        let named = folder.variable.and_then(&self.variable);
+        named.or_else(|| Some(self.home?.join(folder.usual?)))
+    }
+}
+
 /// A folder where an agent stores sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -21,18 +40,19 @@ pub struct Home {
     pub is_usual: bool,
 }
 
-/// Returns the folders where a user's agents store sessions. `variable` looks up environment variables.
+/// Returns the folders where a user's agents store sessions.
 ///
 /// The folder of the native format comes last.
-pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Home> {
+pub fn homes(user: &User<'_>) -> Vec<Home> {
     let [native, agents @ ..] = FORMATS;
     let traits = agents.into_iter().chain([native]).map(Identify::traits);
     let folders =
         traits.flat_map(|traits| traits.folders.iter().map(|folder| (traits.name, folder)));
     let home_of = |(format, folder): (&'static str, &Folder)| {
         let Folder { agent, sessions, each, .. } = *folder;
-        let root = root(folder, home, variable)?;
-        let is_usual = folder.usual.zip(home).is_some_and(|(usual, home)| root == home.join(usual));
+        let root = user.root(folder)?;
+        let is_usual =
+            folder.usual.zip(user.home).is_some_and(|(usual, home)| root == home.join(usual));
         let path = if sessions.is_empty() { root } else { root.join(sessions) };
         Some(Home { agent, format, path, each, is_usual })
     };
@@ -41,10 +61,10 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
 
 /// Returns the root folders of a user's agents, which also contain files other than sessions. If the agent's folder also
 /// contains the user's projects, returns its folder of sessions instead.
-pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+pub fn roots(user: &User<'_>) -> Vec<PathBuf> {
     let folders = FORMATS.into_iter().flat_map(|format| format.traits().folders);
     let root_of = |folder: &Folder| {
-        let root = root(folder, home, variable)?;
+        let root = user.root(folder)?;
         Some(if folder.each.is_some() { root.join(folder.sessions) } else { root })
     };
     let mut roots: Vec<PathBuf> = folders.filter_map(root_of).collect();
@@ -55,24 +75,21 @@ pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
 }
 
 /// Returns the folders where a user's agents store further session files away from the sessions, paired with the format.
-pub fn annexes(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<(&'static str, PathBuf)> {
+pub fn annexes(user: &User<'_>) -> Vec<(&'static str, PathBuf)> {
     let folders = FORMATS.into_iter().flat_map(|format| {
         format.traits().folders.iter().map(|folder| (format.traits().name, folder))
     });
     let annexes = folders.filter_map(|(format, folder)| {
-        let root = root(folder, home, variable)?;
+        let root = user.root(folder)?;
         Some(folder.annexes.iter().map(move |annex| (format, root.join(annex))))
     });
     annexes.flatten().collect()
 }
 
 /// Returns the shared lists of a user's agents: files in which each line belongs to one session.
-pub fn lists(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+pub fn lists(user: &User<'_>) -> Vec<PathBuf> {
     let lists = FORMATS.into_iter().flat_map(|format| {
-        let roots = format.traits().folders.iter().filter_map(|it| root(it, home, variable));
+        let roots = format.traits().folders.iter().filter_map(|it| user.root(it));
         roots.filter_map(|root| format.shared_list(&root)).collect::<Vec<_>>()
     });
     lists.collect()
@@ -90,10 +107,10 @@ pub struct Keeping {
 }
 
 /// Returns the agents of a user that delete old sessions themselves.
-pub fn keepings(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Keeping> {
+pub fn keepings(user: &User<'_>) -> Vec<Keeping> {
     let keeping = |traits: &Traits| {
         let (folder, cleanup) = (traits.folders.first()?, traits.cleanup?);
-        let settings = root(folder, home, variable)?.join(cleanup.settings);
+        let settings = user.root(folder)?.join(cleanup.settings);
         Some(Keeping { agent: folder.agent, settings, cleanup })
     };
     FORMATS.into_iter().filter_map(|format| keeping(format.traits())).collect()
@@ -128,27 +145,15 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the settings files of a user's agents that can call a program.
-pub fn hook_files(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<HookFile> {
+pub fn hook_files(user: &User<'_>) -> Vec<HookFile> {
     let file = |format: &'static dyn Format| {
         let folder = format.traits().folders.first()?;
-        let home = root(folder, home, variable)?;
+        let home = user.root(folder)?;
         let hooks = format.traits().hooks?;
         let path = home.join(hooks.file());
         Some(HookFile { agent: folder.agent, format, hooks, home, variable: folder.variable, path })
     };
     FORMATS.into_iter().filter_map(file).collect()
-}
-
-/// Returns an agent's own folder.
-fn root(
-    folder: &Folder,
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Option<PathBuf> {
-    folder.variable.and_then(variable).or_else(|| Some(home?.join(folder.usual?)))
 }
 
 #[cfg(test)]
@@ -157,8 +162,12 @@ mod tests {
 
     #[test]
     fn a_variable_stands_for_the_usual_folder() {
-        let variable = |name: &str| (name == "CODEX_HOME").then(|| PathBuf::from("/codex"));
-        let found = homes(Some(Path::new("/home/ann")), &variable);
+        let ann = Some(Path::new("/home/ann"));
+        let homes = |home, name: &'static str, path: &'static str| {
+            let variable = move |wanted: &str| (wanted == name).then(|| PathBuf::from(path));
+            super::homes(&User { home, variable: Box::new(variable) })
+        };
+        let found = homes(ann, "CODEX_HOME", "/codex");
         let paths: Vec<&str> = found.iter().filter_map(|home| home.path.to_str()).collect();
         assert_eq!(
             paths,
@@ -174,14 +183,10 @@ mod tests {
         );
         let unusual = found.iter().filter(|home| !home.is_usual).map(|home| home.agent);
         assert_eq!(unusual.collect::<Vec<_>>(), ["Codex", "Codex"]);
-        let variable =
-            |name: &str| (name == "PI_CODING_AGENT_SESSION_DIR").then(|| PathBuf::from("/said"));
-        let found = homes(Some(Path::new("/home/ann")), &variable);
+        let found = homes(ann, "PI_CODING_AGENT_SESSION_DIR", "/said");
         let of_pi =
             found.iter().filter(|home| home.agent == "pi").filter_map(|home| home.path.to_str());
         assert_eq!(of_pi.collect::<Vec<_>>(), ["/home/ann/.pi/agent/sessions", "/said"]);
-        let variable = |name: &str| (name == "CODEX_HOME").then(|| PathBuf::from("/codex"));
-        let homeless = homes(None, &variable);
-        assert_eq!(homeless.len(), 2);
+        assert_eq!(homes(None, "CODEX_HOME", "/codex").len(), 2);
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
+use super::discover::User;
 use crate::json::{Fields, Kind, Raw};
 
 /// The first bytes of a database.
@@ -100,11 +101,11 @@ pub struct UnreadHome {
     pub files: &'static str,
 }
 
-/// Returns the folders of session files that are not yet read. `variable` looks up environment variables.
-pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<UnreadHome> {
+/// Returns the folders of session files that are not yet read.
+pub fn homes(user: &User<'_>) -> Vec<UnreadHome> {
     let home_of = |place: Place| {
         let (agent, name, usual, folder, files) = place;
-        let root = name.and_then(variable).or_else(|| Some(home?.join(usual)))?;
+        let root = name.and_then(&user.variable).or_else(|| Some(user.home?.join(usual)))?;
         Some(UnreadHome { agent, path: root.join(folder), files })
     };
     PLACES.into_iter().filter_map(home_of).collect()

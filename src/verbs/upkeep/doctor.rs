@@ -20,7 +20,7 @@ use crate::{
     report::{Ailment, Cure, Forgetful},
     store::{Access, Fault, OTHER_WITNESS, SqliteStore, StoreError, has_others},
     verbs::OpsError,
-    wire::discover::{self, Keeping},
+    wire::discover::{self, Keeping, User},
 };
 
 /// What kind of file system a folder is on.
@@ -418,11 +418,8 @@ fn is_written(path: &Path) -> bool {
 const LONG: u64 = 365;
 
 /// Returns the agents of a user that delete sessions before long, according to their settings.
-pub fn forgetful(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<Forgetful> {
-    let keepings = discover::keepings(home, variable).into_iter();
+pub fn forgetful(user: &User<'_>) -> Vec<Forgetful> {
+    let keepings = discover::keepings(user).into_iter();
     let there = keepings.filter(|keeping| keeping.settings.parent().is_some_and(Path::is_dir));
     let read = there.map(|Keeping { agent, settings, cleanup }| {
         // Unreadable settings count as the defaults.
