@@ -207,7 +207,7 @@ impl Ground {
 
 /// A backward walk along the chain.
 pub(super) struct Walk<'g> {
-    graph: &'g dyn Graph,
+    pub(super) graph: &'g dyn Graph,
     ground: Rc<Ground>,
     seen: EntrySet,
     /// Whether the walk has crossed the newest boundary.

@@ -27,11 +27,11 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let tail = last.map(|last| walk.behind_kept(last).unwrap_or(last));
     let leaf = match &pin {
         Some(Pin { leaf: None, is_last: true, .. }) => return Ok(None),
-        Some(pin) => pinned(graph, &walk, pin, tail)?,
+        Some(pin) => pinned(&walk, pin, tail)?,
         None => None,
     };
     let late = match last.filter(|_| pin.is_none()) {
-        Some(last) => newest_below(graph, &walk, last)?,
+        Some(last) => newest_below(&walk, last)?,
         None => None,
     };
     let Some(from) = leaf.or(late).or(tail).or(side) else { return Ok(None) };
@@ -43,7 +43,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         }
         at = walk.named(entry)?;
     }
-    if let Some(tip) = newest_tip(graph, &walk)? {
+    if let Some(tip) = newest_tip(&walk)? {
         return Ok(Some(tip));
     }
     let mut at = Some(from);
@@ -89,13 +89,10 @@ fn is_tail(record: &Record) -> bool {
 }
 
 /// Returns true if the program reads a link of the main chain. It does not if a later record has the same name.
-fn is_read(
-    graph: &dyn Graph,
-    walk: &Walk<'_>,
-    record: &Record,
-    place: PlaceNumber,
-) -> Result<bool, Failure> {
-    Ok(walk.can_be_head(record.n)? && !graph.is_glued(place)? && is_last(graph, record, place)?)
+fn is_read(walk: &Walk<'_>, record: &Record, place: PlaceNumber) -> Result<bool, Failure> {
+    Ok(walk.can_be_head(record.n)?
+        && !walk.graph.is_glued(place)?
+        && is_last(walk.graph, record, place)?)
 }
 
 struct Pin {
@@ -140,30 +137,31 @@ fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin
 
 /// Returns the leaf of a pin unless the pin yields to the last link.
 fn pinned(
-    graph: &dyn Graph,
     walk: &Walk<'_>,
     pin: &Pin,
     tail: Option<EntryNumber>,
 ) -> Result<Option<EntryNumber>, Failure> {
-    let Some(leaf) = pin.leaf.map_or(Ok(None), |leaf| graph.named(leaf))? else { return Ok(None) };
+    let Some(leaf) = pin.leaf.map_or(Ok(None), |leaf| walk.graph.named(leaf))? else {
+        return Ok(None);
+    };
     if !walk.can_be_head(leaf)? {
         return Ok(None);
     }
     let holds = pin.is_last
-        || !gives_way(graph, walk, leaf, tail, !pin.was_explicit)?
-            && (walk.behind_kept(leaf).is_none() || is_tip(graph, walk, leaf)?);
+        || !gives_way(walk, leaf, tail, !pin.was_explicit)?
+            && (walk.behind_kept(leaf).is_none() || is_tip(walk, leaf)?);
     Ok(holds.then_some(leaf))
 }
 
 /// Returns true if the path of the last link, without repairs, contains the leaf or the leaf's batch of calls.
 fn gives_way(
-    graph: &dyn Graph,
     walk: &Walk<'_>,
     leaf: EntryNumber,
     tail: Option<EntryNumber>,
     by_batch: bool,
 ) -> Result<bool, Failure> {
-    let block = if by_batch { batch(graph, walk, leaf)? } else { None };
+    let graph = walk.graph;
+    let block = if by_batch { batch(walk, leaf)? } else { None };
     let of = block.map_or(Ok(None), |block| Ok::<_, Failure>(message(&graph.record(block)?)))?;
     // The blocks above the block with the call, and the entries they caused.
     let mut above = EntrySet::default();
@@ -202,21 +200,17 @@ fn gives_way(
 
 /// Returns the block with the call that a leaf belongs to: the leaf itself, the block of a result, or the block above program
 /// text after either.
-fn batch(
-    graph: &dyn Graph,
-    walk: &Walk<'_>,
-    leaf: EntryNumber,
-) -> Result<Option<EntryNumber>, Failure> {
+fn batch(walk: &Walk<'_>, leaf: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
     let mut seen = EntrySet::default();
     let mut noted = None;
     let mut at = Some(leaf);
     while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
-        let record = graph.record(entry)?;
+        let record = walk.graph.record(entry)?;
         if !is_beside(&record) {
             let block = if record.kind == Kind::Result { walk.named(entry)? } else { Some(entry) };
             let is_noted = record.kind == Kind::Result || noted != Some(false);
             let Some(block) = block.filter(|_| is_noted) else { return Ok(None) };
-            let record = graph.record(block)?;
+            let record = walk.graph.record(block)?;
             let calls = record.kind == Kind::Assistant && Hint::of(&record).has(Hint::CALLS);
             return Ok(calls.then_some(block));
         }
@@ -227,7 +221,8 @@ fn batch(
 }
 
 /// Returns true if no other message follows a message.
-fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool, Failure> {
+fn is_tip(walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool, Failure> {
+    let graph = walk.graph;
     if !is_message(graph.record(leaf)?.kind) {
         return Ok(false);
     }
@@ -235,7 +230,7 @@ fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool,
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         if is_message(record.kind)
-            && is_read(graph, walk, &record, place)?
+            && is_read(walk, &record, place)?
             && walk.named(entry)? == Some(leaf)
         {
             return Ok(false);
@@ -246,11 +241,8 @@ fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool,
 
 /// Returns the newest descendant of the last link if that link was written late or twice: earlier links are newer, or as new
 /// and follow it, and there is no pin.
-fn newest_below(
-    graph: &dyn Graph,
-    walk: &Walk<'_>,
-    last: EntryNumber,
-) -> Result<Option<EntryNumber>, Failure> {
+fn newest_below(walk: &Walk<'_>, last: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
+    let graph = walk.graph;
     let Some(place) = graph.place(last)?.filter(|_| walk.behind_kept(last).is_none()) else {
         return Ok(None);
     };
@@ -261,7 +253,7 @@ fn newest_below(
         let record = graph.record(entry)?;
         let is_newer =
             record.time > time || record.time == time && walk.named(entry)? == Some(last);
-        is_late |= is_newer && is_tail(&record) && is_read(graph, walk, &record, place)?;
+        is_late |= is_newer && is_tail(&record) && is_read(walk, &record, place)?;
     }
     if !is_late || has_pin(graph)? {
         return Ok(None);
@@ -272,7 +264,7 @@ fn newest_below(
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
-        if !is_read(graph, walk, &record, place)? {
+        if !is_read(walk, &record, place)? {
             continue;
         }
         let mut stretch = Vec::new();
@@ -305,13 +297,14 @@ fn has_pin(graph: &dyn Graph) -> Result<bool, Failure> {
 }
 
 /// Returns the newest message at the end of a branch.
-fn newest_tip(graph: &dyn Graph, walk: &Walk<'_>) -> Result<Option<EntryNumber>, Failure> {
+fn newest_tip(walk: &Walk<'_>) -> Result<Option<EntryNumber>, Failure> {
+    let graph = walk.graph;
     let (mut followed, mut answered) = (EntrySet::default(), EntrySet::default());
     let mut links = Vec::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
-        if !is_read(graph, walk, &record, place)? {
+        if !is_read(walk, &record, place)? {
             continue;
         }
         links.push(entry);
