@@ -47,14 +47,6 @@ pub enum Renewed {
     Moved,
 }
 
-/// How a conversation changed, with its new entries.
-enum Fresh {
-    Same,
-    /// The new entries, newest first.
-    Grown(Vec<EntryNumber>),
-    Moved,
-}
-
 impl Reader {
     /// Makes a reader of a branch, by default the current one. Nothing is read before it is renewed.
     pub fn new(session: &Session, branch: Option<&str>) -> Self {
@@ -78,22 +70,16 @@ impl Reader {
         }
         let branch = self.branch.as_deref().unwrap_or(state.current());
         let position = state.branches.get(branch).copied();
-        let renewed =
-            if self.is_covered(store)? { Fresh::Moved } else { self.compare(store, position)? };
-        match &renewed {
-            Fresh::Same => {}
-            Fresh::Grown(entries) => {
-                self.read.splice(0..0, entries.iter().copied());
-                self.asked += entries.len();
-            }
-            Fresh::Moved => (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false),
-        }
+        let fresh = if self.is_covered(store)? { None } else { self.fresh(store, position)? };
         (self.newest, self.position) = (newest, position);
-        Ok(match renewed {
-            Fresh::Grown(entries) if !entries.is_empty() => Renewed::Grown(entries.len()),
-            Fresh::Same | Fresh::Grown(_) => Renewed::Same,
-            Fresh::Moved => Renewed::Moved,
-        })
+        let Some(fresh) = fresh else {
+            (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false);
+            return Ok(Renewed::Moved);
+        };
+        let count = fresh.len();
+        self.read.splice(0..0, fresh);
+        self.asked += count;
+        Ok(if count > 0 { Renewed::Grown(count) } else { Renewed::Same })
     }
 
     /// Returns true if something was redacted since the last renewal: the same entries may now have different messages.
@@ -103,31 +89,32 @@ impl Reader {
         Ok(since.iter().any(|operation| operation.command.is_final()))
     }
 
-    /// Compares the conversation up to another position with the entries read so far.
-    fn compare(
+    /// Returns the entries of the conversation up to another position that come after the entries read so far, newest first.
+    /// Returns nothing if the conversation does not continue them.
+    fn fresh(
         &self,
         store: &dyn Store,
         position: Option<Position>,
-    ) -> Result<Fresh, SessionError> {
+    ) -> Result<Option<Vec<EntryNumber>>, SessionError> {
         if self.position == position {
-            return Ok(Fresh::Same);
+            return Ok(Some(Vec::new()));
         }
         // In another generation, a branch with the same end may have different entries before it.
         let generation = |at: Option<Position>| at.map(|at| at.generation);
         let stays = generation(self.position) == generation(position);
         let known = self.read.first().copied().filter(|_| stays);
         let (Some(known), Some(view)) = (known, self.view(store, position)) else {
-            return Ok(Fresh::Moved);
+            return Ok(None);
         };
         let mut asked = FIRST;
         loop {
             let (mut fresh, is_whole) = conversation(&view, asked)?;
             if let Some(grown) = fresh.iter().position(|entry| *entry == known) {
                 fresh.truncate(grown);
-                return Ok(Fresh::Grown(fresh));
+                return Ok(Some(fresh));
             }
             if is_whole || asked >= GROWN {
-                return Ok(Fresh::Moved);
+                return Ok(None);
             }
             asked = asked.saturating_mul(4);
         }
