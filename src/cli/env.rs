@@ -87,27 +87,17 @@ pub(crate) struct Terminal {
 /// The source of time and randomness for the verbs.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
-    clock: Clock,
-    chance: Chance,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Clock {
-    Real,
-    Ticking(Timestamp),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Chance {
-    Real,
-    Seeded { seed: u64, drawn: u64 },
+    /// The next reading of a test's clock.
+    clock: Option<Timestamp>,
+    /// A test's seed, and how often it was drawn from.
+    chance: Option<(u64, u64)>,
 }
 
 impl Ambient for Moment {
     fn now(&mut self) -> Timestamp {
         match &mut self.clock {
-            Clock::Real => Machine.now(),
-            Clock::Ticking(next) => {
+            None => Machine.now(),
+            Some(next) => {
                 let now = *next;
                 next.0 += 1;
                 now
@@ -117,15 +107,15 @@ impl Ambient for Moment {
 
     fn offset(&mut self, at: Timestamp) -> FixedOffset {
         match self.clock {
-            Clock::Real => Machine.offset(at),
-            Clock::Ticking(_) => Utc.fix(),
+            None => Machine.offset(at),
+            Some(_) => Utc.fix(),
         }
     }
 
     fn uuid(&mut self) -> Uuid {
         match &mut self.chance {
-            Chance::Real => Machine.uuid(),
-            Chance::Seeded { seed, drawn } => {
+            None => Machine.uuid(),
+            Some((seed, drawn)) => {
                 uuid::Builder::from_random_bytes(random(*seed, drawn)).into_uuid()
             }
         }
@@ -133,9 +123,9 @@ impl Ambient for Moment {
 
     fn salt(&mut self) -> [u8; 16] {
         match &mut self.chance {
-            Chance::Real => Machine.salt(),
+            None => Machine.salt(),
             // A separate sequence, so that salts do not change a test's uuids.
-            Chance::Seeded { seed, drawn } => random(!*seed, &mut drawn.clone()),
+            Some((seed, drawn)) => random(!*seed, &mut drawn.clone()),
         }
     }
 }
@@ -214,10 +204,10 @@ impl Env {
             moment: Moment {
                 clock: text("UNDERTEXT_TEST_CLOCK")
                     .and_then(|millis| millis.parse().ok())
-                    .map_or(Clock::Real, |start| Clock::Ticking(Timestamp(start))),
+                    .map(Timestamp),
                 chance: text("UNDERTEXT_TEST_SEED")
                     .and_then(|seed| seed.parse().ok())
-                    .map_or(Chance::Real, |seed| Chance::Seeded { seed, drawn: 0 }),
+                    .map(|seed| (seed, 0)),
             },
             args,
             current_dir,

@@ -81,26 +81,9 @@ pub(crate) struct Summing {
 }
 
 /// A configured model.
-pub(crate) enum Model {
-    Http(Box<Http>),
-    Command(Command),
-}
+pub(crate) trait Model: Summarizer + ChatModel {}
 
-impl Model {
-    pub(crate) fn summarizer(&self) -> &dyn Summarizer {
-        match self {
-            Self::Http(model) => &**model,
-            Self::Command(model) => model,
-        }
-    }
-
-    pub(crate) fn chat(&self) -> &dyn ChatModel {
-        match self {
-            Self::Http(model) => &**model,
-            Self::Command(model) => model,
-        }
-    }
-}
+impl<T: Summarizer + ChatModel> Model for T {}
 
 /// Prints an event, or drops it.
 pub(crate) type Sink = Rc<dyn Fn(&Event)>;
@@ -115,7 +98,7 @@ pub(crate) struct Kit<'a> {
     settings: &'a Settings,
     folder: Option<PathBuf>,
     hidden: Vec<PathBuf>,
-    summarizer: Option<Model>,
+    summarizer: Option<Box<dyn Model>>,
     before: Option<Hook>,
     after: Option<Hook>,
     clock: Box<dyn Fn() -> Timestamp>,
@@ -145,7 +128,7 @@ impl Kit<'_> {
                 hidden: &self.hidden,
             },
             limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
-            by: self.summarizer.as_ref().map(Model::summarizer),
+            by: self.summarizer.as_deref().map(|model| model as &dyn Summarizer),
             before: self.before.as_deref(),
             after: self.after.as_deref(),
             ..Compacting::of(&self.asked, &*self.clock)
@@ -262,7 +245,7 @@ pub(crate) fn model(
     settings: &Settings,
     name: &str,
     sink: &Sink,
-) -> Result<Model, CommandError> {
+) -> Result<Box<dyn Model>, CommandError> {
     let provider = provider(settings, name)?;
     let missing = |key: &str| {
         CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
@@ -276,7 +259,7 @@ pub(crate) fn model(
             let mut command = Command::new(line).named(name);
             command.window = provider.window;
             command.task.limit = limit.unwrap_or(command.task.limit);
-            return Ok(Model::Command(command));
+            return Ok(Box::new(command));
         }
         ProviderKind::Openai => Api::OpenAi,
         ProviderKind::Anthropic => Api::Anthropic,
@@ -314,7 +297,7 @@ pub(crate) fn model(
         .map_err(refused)?
         .noticed(move |event| sink(event))
         .timed(move || source().now());
-    Ok(Model::Http(Box::new(http)))
+    Ok(Box::new(http))
 }
 
 /// Reads the certificates that replace the default ones, if the environment names a file of them.

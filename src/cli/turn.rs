@@ -100,7 +100,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let answer = tools.as_ref().map(|tools| move |call: &Call| tools.answer(call));
     let turning = Turning {
         compacting: kit.compacting(),
-        model: model.chat(),
+        model: &*model,
         tools: &offered,
         answer: answer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
         max_tokens: provider.max_tokens.unwrap_or(models::MAX_TOKENS),

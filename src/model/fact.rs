@@ -392,26 +392,11 @@ impl Place {
 }
 
 impl Named {
-    /// Names facts by their encodings.
-    fn of<T: Tagged>(facts: &[T]) -> Option<Self> {
+    /// Names checkpoints, runs or origins by their encodings.
+    pub fn of<T: Tagged>(facts: &[T]) -> Option<Self> {
         let encoded: Vec<Vec<u8>> = facts.iter().map(Tagged::to_bytes).collect();
         let digest = Digest::of_facts(encoded.iter().map(Vec::as_slice));
         (!facts.is_empty()).then_some(Self { count: facts.len() as u64, digest })
-    }
-
-    /// Names checkpoints.
-    pub fn checkpoints(checkpoints: &[Checkpoint]) -> Option<Self> {
-        Self::of(checkpoints)
-    }
-
-    /// Names runs.
-    pub fn runs(runs: &[Run]) -> Option<Self> {
-        Self::of(runs)
-    }
-
-    /// Names origins.
-    pub fn origins(origins: &[Origin]) -> Option<Self> {
-        Self::of(origins)
     }
 
     /// Names entries by their ids, which cover link and line.

@@ -67,9 +67,9 @@ impl Operation {
     ) -> Self {
         let mut operation = Self {
             entries: Named::entries(&bulk.entries),
-            runs: Named::runs(&bulk.runs),
-            checkpoints: Named::checkpoints(&bulk.checkpoints),
-            origins: Named::origins(&bulk.origins),
+            runs: Named::of(&bulk.runs),
+            checkpoints: Named::of(&bulk.checkpoints),
+            origins: Named::of(&bulk.origins),
             ..self
         };
         operation.record = operation.to_bytes();
@@ -110,13 +110,13 @@ impl Operation {
     pub fn names(&self, bulk: &Bulk, covered: Option<Digest>) -> bool {
         self.entries == Named::entries(&bulk.entries)
             && self.names_runs(&bulk.runs, covered)
-            && self.checkpoints == Named::checkpoints(&bulk.checkpoints)
-            && self.origins == Named::origins(&bulk.origins)
+            && self.checkpoints == Named::of(&bulk.checkpoints)
+            && self.origins == Named::of(&bulk.origins)
     }
 
     /// Returns true if the record names exactly these runs.
     pub fn names_runs(&self, runs: &[Run], covered: Option<Digest>) -> bool {
-        let found = Named::runs(runs);
+        let found = Named::of(runs);
         let as_covered = self.runs.zip(covered).map(|(of, digest)| Named { digest, ..of });
         found == self.runs || as_covered.is_some() && found == as_covered
     }

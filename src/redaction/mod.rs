@@ -175,7 +175,7 @@ fn commit(
         let mut covered_runs = Vec::new();
         for Unfinished { operation, runs, lines } in &redaction.unfinished {
             let (operation, runs, lines) = (*operation, runs.clone(), lines.clone());
-            let digest = Named::runs(&runs).unwrap_or_default().digest;
+            let digest = Named::of(&runs).unwrap_or_default().digest;
             covered_runs.push(CoveredRuns { operation, digest, lines });
             coverings.runs.push(RunsCovering { session: session.key, operation, runs });
         }

@@ -305,7 +305,7 @@ impl RunsCovering {
     fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
         let mut told = state.iter().flat_map(|state| state.covered_runs.iter().rev());
         let told = told.find(|told| told.operation == self.operation).map(|told| told.digest);
-        if told.is_some() && told == Named::runs(&self.runs).map(|named| named.digest) {
+        if told.is_some() && told == Named::of(&self.runs).map(|named| named.digest) {
             return Ok(());
         }
         Err(refused("no fact covers the runs that replace others"))

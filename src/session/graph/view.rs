@@ -163,7 +163,7 @@ impl<'a> View<'a> {
                 Span::join(&mut spans, run);
             }
         } else {
-            for run in self.every_run()? {
+            for run in self.runs_behind(0)? {
                 Span::join(&mut spans, &run);
             }
         }
@@ -260,11 +260,6 @@ impl<'a> View<'a> {
             Some(head) => Ok(self.format.path(self, head, limit)?),
             None => Ok(Path::default()),
         }
-    }
-
-    /// Returns every run of the generation.
-    pub(crate) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
-        self.runs_behind(0)
     }
 
     /// Returns the runs of the generation that end after a place; all of them for 0.

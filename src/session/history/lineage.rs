@@ -131,7 +131,7 @@ pub(crate) fn since(view: &View<'_>, entry: EntryNumber) -> Result<Option<u64>, 
 pub(crate) fn of_file<'a>(view: &View<'a>, id: &str) -> Result<Option<View<'a>>, SessionError> {
     let Some(&generation) = states(view, |name| name.id == id)?.first() else { return Ok(None) };
     let whole = view.base(Position { generation, head: None, horizon: u64::MAX });
-    let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
+    let horizon = whole.runs_behind(0)?.last().map_or(0, crate::model::Run::end);
     Ok(Some(view.base(Position { generation, head: None, horizon })))
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn has_file(view: &View<'_>, session: &str, id: &str) -> Result<bool,
 ///
 /// Counts back from the end of the run, because a revert usually keeps more entries than it drops.
 pub(crate) fn entries_within(view: &View<'_>, bytes: u64) -> Result<Option<u64>, StoreError> {
-    let runs = view.every_run()?;
+    let runs = view.runs_behind(0)?;
     if runs.last().is_none_or(|run| run.length() < bytes) {
         return Ok(None);
     }

@@ -59,7 +59,7 @@ fn commits(lines: &[Vec<Vec<u8>>]) -> (Writer, Vec<Commit>) {
             size,
             rule: None,
         });
-        let digest = Named::runs(&kept.bulk.runs).unwrap().digest;
+        let digest = Named::of(&kept.bulk.runs).unwrap().digest;
         brought.facts.covered_runs.push(CoveredRuns { operation: n, digest, lines: Vec::new() });
     });
     commits.insert(0, first);

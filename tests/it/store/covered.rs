@@ -143,7 +143,7 @@ fn an_unfinished_line_goes_from_its_run_and_no_other_run_does() {
             let lines = vec![LineId::of(run.unfinished().unwrap())];
             run.tail.clear();
             let (operation, digest) =
-                (*operation, Named::runs(std::slice::from_ref(run)).unwrap().digest);
+                (*operation, Named::of(std::slice::from_ref(run)).unwrap().digest);
             facts.push(CoveredRuns { operation, digest, lines });
             runs.push(RunsCovering { session: key, operation, runs: vec![run.clone()] });
         }
