@@ -16,6 +16,7 @@ use undertext::wire;
 
 use super::env::Env;
 use super::{CommandError, Context, Exit, Opened};
+pub(crate) use crate::render::safe::path as shown;
 use crate::render::table::Table;
 use crate::render::units::{DIGITS, grouped};
 use crate::render::{json, safe, wrap};
@@ -397,11 +398,6 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// Formats a path for people.
-pub(crate) fn shown(path: &Path) -> String {
-    crate::render::safe::path(path)
 }
 
 /// Returns the typed command with `-n 0`, to show everything. Drops the store, which every command line names, and the display

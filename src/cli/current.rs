@@ -132,7 +132,7 @@ fn import_files(
     let opened = context.open_writer();
     context.wait = wait;
     let mut archive = opened?;
-    let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+    let attach = pointed::paths(folders);
     let mut formats: BTreeMap<String, u64> = BTreeMap::new();
     let mut sessions = Vec::new();
     let output = &mut context.output;

@@ -10,7 +10,7 @@ use undertext::verbs::{self, Diff, Difference, Line, Side};
 
 use super::common::{counted, short};
 use super::words::Noun;
-use super::{About, CommandError, Context, Exit, archive, complete};
+use super::{About, CommandError, Context, Exit, archive, complete, shown};
 use crate::render::conversation::{self, Manner};
 use crate::render::diff;
 use crate::render::table::{Cell, Label, Left, Right, Table};
@@ -146,16 +146,8 @@ fn show(
         naming.session = there.map(OsStr::to_owned);
     }
     let spell = |line: &report::Line| naming.spell(line);
-    let manner = Manner {
-        styles,
-        zone: context.env.zone,
-        now: context.env.ambient().now(),
-        columns: context.output.width().map(|columns| columns.saturating_sub(1)),
-        full,
-        every: true,
-        folder: None,
-        spell: &spell,
-    };
+    let columns = context.output.width().map(|columns| columns.saturating_sub(1));
+    let manner = Manner { columns, full, ..shown::manner(context, None, &spell) };
     match row {
         Difference::Same(n) => {
             let same = format!("= {} on both sides", counted(*n, "entry", "entries"));

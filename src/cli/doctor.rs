@@ -11,7 +11,7 @@ use undertext::verbs::{self, Agents, Ailment, Archive, Cure, Finding, MendOutcom
 
 use super::archive::{is_there, leftovers};
 use super::common::{counted, short_ids, shown};
-use super::pointed::{agent_folders, forgetful_agents, writable};
+use super::pointed::{self, agent_folders, forgetful_agents, writable};
 use super::{About, CommandError, Context, Exit, chosen, rotations, settings, setup};
 use crate::render::safe;
 
@@ -198,8 +198,7 @@ fn mend(
 ) -> Result<Option<Mended>, CommandError> {
     let mut findings = Vec::new();
     let here = context.env.drawn_here()?;
-    let folders: Vec<PathBuf> =
-        agent_folders(&context.env).into_iter().map(|folder| folder.path).collect();
+    let folders = pointed::paths(&agent_folders(&context.env));
     let exclude = settings::exclude_or_all(context);
     let trusted = fs::canonicalize(root)
         .ok()

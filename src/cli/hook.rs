@@ -172,8 +172,7 @@ fn import(
     files: &[PathBuf],
     told: &mut Vec<String>,
 ) -> Result<(), CommandError> {
-    let folders = pointed::agent_folders(&context.env).into_iter();
-    let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
+    let attach = pointed::paths(&pointed::agent_folders(&context.env));
     let mut archive = context.open_writer()?;
     verbs::import(&mut archive, files, &attach, &mut |step| match step {
         Step::Imported(imported) => {

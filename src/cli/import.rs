@@ -17,7 +17,7 @@ use super::common::{counted, shown};
 use super::error::{Kind, in_words};
 use super::output::{Output, Progress};
 use super::pointed::{agent_folders, homes, user};
-use super::{CommandError, Context, Exit, archive, models, watch};
+use super::{CommandError, Context, Exit, archive, models, pointed, watch};
 use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units;
 
@@ -71,11 +71,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let is_missing = |path: &PathBuf| {
         fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
-    let mut attach: Vec<PathBuf> = if args.detached {
-        Vec::new()
-    } else {
-        folders.iter().map(|folder| folder.path.clone()).collect()
-    };
+    let mut attach = if args.detached { Vec::new() } else { pointed::paths(&folders) };
     if paths.is_empty() {
         // Files in a folder that no longer exists are deleted with it.
         if !args.detached && !args.dry_run {
@@ -112,7 +108,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         for folder in &folders {
             watch::tell_folder(context, folder);
         }
-        paths.extend(folders.into_iter().map(|folder| folder.path));
+        paths.extend(pointed::paths(&folders));
     }
     if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
         let error = CommandError::absent(anyhow!("there is no file or folder {}", shown(first)));

@@ -37,6 +37,11 @@ pub(crate) fn agent_folders(env: &Env) -> Vec<AgentFolder> {
     verbs::agent_folders(&user(env))
 }
 
+/// Returns the paths of folders.
+pub(crate) fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
+    folders.iter().map(|folder| folder.path.clone()).collect()
+}
+
 /// Returns the folders where agents store additional files away from their sessions, each with its format.
 pub(crate) fn annexes(env: &Env) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
     discover::annexes(&user(env)).into_iter()

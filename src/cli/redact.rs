@@ -259,8 +259,7 @@ fn take_out(
 ) -> Result<Redacted, CommandError> {
     let mut archive = context.open_writer()?;
     let left = archive::clear_leftovers(context);
-    let folders: Vec<_> =
-        pointed::agent_folders(&context.env).into_iter().map(|folder| folder.path).collect();
+    let folders = pointed::paths(&pointed::agent_folders(&context.env));
     let roots = discover::roots(&pointed::user(&context.env));
     let unseen = verbs::follow_moved(&mut archive, plan, &folders)?;
     let mut redacted = verbs::redact(&mut archive, wanted, cause, &roots)?;

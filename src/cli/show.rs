@@ -10,10 +10,10 @@ use undertext::model::{Position, Text};
 use undertext::report::{self, Excerpt, TextLine, Uncovered};
 use undertext::verbs::{self, Hidden, Line, Passage, SessionError, Target};
 
-use super::shown::Shown;
+use super::shown::{self, Shown};
 use super::words::Noun;
 use super::{About, CommandError, Context, Exit, Opened, complete};
-use crate::render::conversation::{self, Manner};
+use crate::render::conversation;
 use crate::render::table::{Cell, Label, Left, Table};
 use crate::render::wrap::wrap;
 use crate::render::{diff, safe};
@@ -178,16 +178,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let folder = session.archive.store().card(session.key)?.folder;
         let naming = context.output.naming().clone();
         let spell = |line: &report::Line| naming.spell(line);
-        let manner = Manner {
-            styles: context.output.styles(),
-            zone: context.env.zone,
-            now: context.env.ambient().now(),
-            columns: context.output.width(),
-            full: true,
-            every: true,
-            folder: folder.as_deref(),
-            spell: &spell,
-        };
+        let manner = shown::manner(context, folder.as_deref(), &spell);
         conversation::body(&mut context.output, &line, manner)?;
         return Ok(Exit::Yes);
     }

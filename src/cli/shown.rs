@@ -165,21 +165,31 @@ impl Shown {
             beneath.entry(agent.caller).or_default().push(told);
         }
         let folder = archive.store().card(session.key)?.folder;
-        let manner = Manner {
-            styles: context.output.styles(),
-            zone: context.env.zone,
-            now: context.env.ambient().now(),
-            columns: context.output.width(),
-            full: self.full,
-            every: self.all || self.verbose,
-            folder: folder.as_deref(),
-            spell: &spell,
-        };
+        let (full, every) = (self.full, self.all || self.verbose);
+        let manner = Manner { full, every, ..manner(context, folder.as_deref(), &spell) };
         conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
         if !in_place.is_empty() && met.is_empty() {
             context.output.hint(Hint::mend());
         }
         Ok(exit)
+    }
+}
+
+/// Returns how a conversation is shown here: whole, entry by entry. Paths are shown relative to `folder`.
+pub(super) fn manner<'a>(
+    context: &Context,
+    folder: Option<&'a str>,
+    spell: &'a dyn Fn(&report::Line) -> String,
+) -> Manner<'a> {
+    Manner {
+        styles: context.output.styles(),
+        zone: context.env.zone,
+        now: context.env.ambient().now(),
+        columns: context.output.width(),
+        full: true,
+        every: true,
+        folder,
+        spell,
     }
 }
 

@@ -23,7 +23,7 @@ use undertext::verbs::{self, AgentFolder, Archive, Imported, Notice, Session, Sk
 use super::common::{counted, first_line};
 use super::env::Env;
 use super::output::Output;
-use super::pointed::{agent_folders, annexes};
+use super::pointed::{agent_folders, annexes, paths};
 use super::{CommandError, Context, Exit, import, store};
 use crate::render::safe;
 
@@ -87,10 +87,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Loop { context, alone, folders, watch, problem, pending, pause, moment, indexed }.run()
 }
 
-fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
-    folders.iter().map(|folder| folder.path.clone()).collect()
-}
-
 /// Makes signals end this program at once with exit code 0. Signals that were ignored at the start stay ignored, as with nohup.
 fn end_quietly() -> std::io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
@@ -127,8 +123,7 @@ struct Loop<'a> {
 /// What happened to a session, for the report.
 enum Seen {
     Imported(Imported),
-    Emptied(SessionName, PathBuf),
-    Gone(Session, PathBuf),
+    Gone(SessionName, Becoming, PathBuf),
 }
 
 impl Loop<'_> {
@@ -204,9 +199,11 @@ impl Loop<'_> {
             // An incomplete record is reported once it is complete.
             Step::Imported(imported) if imported.is_bare() => {}
             Step::Imported(imported) => steps.push(Seen::Imported(imported)),
-            Step::Gone { session, path } => steps.push(Seen::Gone(session, path)),
+            Step::Gone { session, path } => {
+                steps.push(Seen::Gone(session.name, Becoming::Deleted, path));
+            }
             Step::Skipped(Skipped { path, why: Why::Emptied(session), .. }) => {
-                steps.push(Seen::Emptied(session, path));
+                steps.push(Seen::Gone(session, Becoming::Emptied, path));
             }
             Step::Skipped(Skipped { path, why, .. }) if is_told(&why) => {
                 output.warn(&format!("skipped {}: {why}", path.display()));
@@ -302,14 +299,10 @@ fn tell_change(context: &mut Context, archive: &Archive, step: Seen) -> Result<(
             context.tell(&notices);
             Watched::imported(&imported, title(&imported.session)?)
         }
-        Seen::Emptied(name, path) => {
+        Seen::Gone(name, change, path) => {
             let Some(session) = archive.session(&name)? else { return Ok(()) };
             let title = title(&session)?;
-            Watched::gone(session, title, Becoming::Emptied, path)
-        }
-        Seen::Gone(session, path) => {
-            let title = title(&session)?;
-            Watched::gone(session, title, Becoming::Deleted, path)
+            Watched::gone(session, title, change, path)
         }
     };
     if !context.answer(&watched)? {

@@ -147,15 +147,16 @@ impl WitnessFile {
         Self { path, file: None, last: None, is_dirty: false }
     }
 
+    fn opened(&mut self) -> io::Result<File> {
+        self.file.take().map_or_else(|| disk::open_or_make(&self.path), Ok)
+    }
+
     /// Writes how far the store has come, unless that was written last. Does not sync.
     pub(super) fn write(&mut self, witness: &Witness) -> io::Result<()> {
         if self.last.as_ref() == Some(witness) {
             return Ok(());
         }
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => disk::open_or_make(&self.path)?,
-        };
+        let file = self.opened()?;
         disk::write_at(&file, &witness.encode(), witness.seq % 2 * SLOT as u64)?;
         (self.file, self.last, self.is_dirty) = (Some(file), Some(*witness), true);
         Ok(())
@@ -168,10 +169,7 @@ impl WitnessFile {
 
     /// Deletes the record of how far the store has come.
     pub(super) fn forget(&mut self) -> io::Result<()> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => disk::open_or_make(&self.path)?,
-        };
+        let file = self.opened()?;
         disk::write_at(&file, &[0; 2 * SLOT], 0)?;
         disk::sync_data(&file)?;
         (self.file, self.last, self.is_dirty) = (Some(file), None, false);

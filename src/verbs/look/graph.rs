@@ -6,14 +6,9 @@ use crate::{
     report::{GraphView, RevertedEnd, UsedFile},
     verbs::{
         OpsError,
-        look::drawing::{self, Detail, Drawing},
+        look::drawing::{self, Detail, Drawing, drawing},
     },
 };
-
-/// Draws a session without reading its messages, for sessions that may be long.
-pub fn drawing<'a>(session: &'a At<'a>, detail: Detail<'_>) -> Result<Drawing<'a>, OpsError> {
-    drawing::drawing(session, detail)
-}
 
 /// Returns the graph of a session, condensed to turns or, with `all`, entry by entry.
 pub fn graph(session: &At<'_>, all: bool) -> Result<GraphView, OpsError> {
