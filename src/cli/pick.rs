@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
 use undertext::store::{Listed, SessionFilter};
-use undertext::verbs::{self, Archive, GraphNode, Line, Session, SessionError};
+use undertext::verbs::{self, Archive, Detail, GraphNode, Line, Session, SessionError};
 
 use super::common::{self, counted, within};
 use super::env::Env;
@@ -109,7 +109,7 @@ pub(super) fn pick_place(
 ) -> Result<String, CommandError> {
     let opened = context.find(wanted)?;
     context.follow(&opened);
-    let turns = Turns::of(verbs::graph(&opened.at()?, false)?.nodes);
+    let turns = Turns::of(verbs::graph(&opened.at()?, Detail::default())?.nodes);
     let (zone, now) = (context.env.zone, context.env.ambient().now());
     let rows = turns.rows(zone, now);
     if rows.is_empty() {

@@ -316,7 +316,13 @@ fn files_that_go_on_from_each_other_end() {
         Gap::Endless
     );
     assert!(verbs::log_all(&archive.at(&session).unwrap(), None, 99).is_ok());
-    assert!(verbs::graph(&archive.at(&session).unwrap(), true).is_ok());
+    assert!(
+        verbs::graph(
+            &archive.at(&session).unwrap(),
+            verbs::Detail { all: true, ..verbs::Detail::default() }
+        )
+        .is_ok()
+    );
 
     let home = Home::new();
     let itself = home.write(10, &later(SECOND), &circle(SECOND, "a"));
@@ -380,7 +386,7 @@ fn a_segment_that_says_nothing_yet_stands_where_it_begins() {
     for order in [[0, 1], [1, 0]] {
         let (archive, session) = imported(&order.map(|n| thread.files[n].clone()));
         assert_eq!(sent(&archive, &session), TWO);
-        let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
+        let graph = verbs::graph(&archive.at(&session).unwrap(), verbs::Detail::default()).unwrap();
         assert_eq!(graph.nodes.iter().filter(|node| node.is_head).count(), 1);
         assert_eq!(graph.nodes.iter().filter(|node| node.is_unnamed).count(), 1);
     }
@@ -464,7 +470,7 @@ fn a_real_thread_of_two_files_is_sent_as_codex_sends_it() {
     for order in [[0, 1], [1, 0]] {
         let (archive, session) = imported(&order.map(|n: usize| files[n].clone()));
         assert_eq!(asked(sent(&archive, &session)), expected);
-        let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
+        let graph = verbs::graph(&archive.at(&session).unwrap(), verbs::Detail::default()).unwrap();
         let left: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
         assert!(left.contains(&"third question") && left.contains(&"fourth question"), "{left:?}");
     }
@@ -497,7 +503,11 @@ fn a_message_between_agents_shows_who_tells_what_to_whom() {
     ];
     fs::write(&path, lines.map(|line| format!("{line}\n")).concat()).unwrap();
     let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
+    let graph = verbs::graph(
+        &archive.at(&session).unwrap(),
+        verbs::Detail { all: true, ..verbs::Detail::default() },
+    )
+    .unwrap();
     let shown: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
     let told = ["/lead to /lead/audit: Look at the linker.", "/lead/audit to /lead: final answer"];
     assert!(told.iter().all(|told| shown.contains(told)), "{shown:?}");

@@ -628,7 +628,11 @@ fn what_is_kept_behind_a_summary_is_found_without_its_path() {
 fn graph(folder: &TempDir, lines: &[String]) -> verbs::GraphView {
     let path = write(folder.path(), 1, lines);
     let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-    verbs::graph(&archive.at(&session).unwrap(), true).unwrap()
+    verbs::graph(
+        &archive.at(&session).unwrap(),
+        verbs::Detail { all: true, ..verbs::Detail::default() },
+    )
+    .unwrap()
 }
 
 #[test]

@@ -84,7 +84,11 @@ pub(crate) fn verbs(bytes: &[u8]) {
 /// Asks all that can be asked of a session.
 fn look(archive: &Archive, session: &Session) {
     verbs::status(&archive.at(session).unwrap()).unwrap();
-    verbs::graph(&archive.at(session).unwrap(), true).unwrap();
+    verbs::graph(
+        &archive.at(session).unwrap(),
+        verbs::Detail { all: true, ..verbs::Detail::default() },
+    )
+    .unwrap();
     verbs::audit(&archive.at(session).unwrap()).unwrap();
     verbs::audit_boundaries(&archive.at(session).unwrap()).unwrap();
     verbs::checkpoints(&archive.at(session).unwrap()).unwrap();

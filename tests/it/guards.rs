@@ -472,7 +472,11 @@ fn what_a_compaction_keeps_follows_its_summary_alone() {
     let more = format!("{boundary}\n{summary}\n{}", claude(7, Some(6), "words 7"));
     fs::write(&file, content + &more).unwrap();
     verbs::checkpoint(&archive.at(&session).unwrap(), None).unwrap();
-    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
+    let graph = verbs::graph(
+        &archive.at(&session).unwrap(),
+        verbs::Detail { all: true, ..verbs::Detail::default() },
+    )
+    .unwrap();
     let follows: Vec<String> = graph
         .nodes
         .iter()

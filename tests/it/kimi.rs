@@ -115,7 +115,7 @@ fn every_rotation_shows_as_what_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
-    let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), verbs::Detail::default()).unwrap();
     let to = |n: &str| Departure::Revert(n.into());
     assert_eq!(
         left(&graph),
@@ -143,16 +143,34 @@ fn whichever_file_is_named_all_are_read_and_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
-    let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
+    let graph = verbs::graph(
+        &archive.at(&session).unwrap(),
+        verbs::Detail { all: true, ..verbs::Detail::default() },
+    )
+    .unwrap();
     let checkpoints = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap();
     for orders in [vec![0], vec![2, 4], vec![4, 3, 2, 1, 0]] {
         let paths: Vec<PathBuf> = orders.into_iter().map(|n| files[n].clone()).collect();
         let (archive, session) = taken_in(&paths);
-        assert_eq!(verbs::graph(&archive.at(&session).unwrap(), true).unwrap(), graph);
+        assert_eq!(
+            verbs::graph(
+                &archive.at(&session).unwrap(),
+                verbs::Detail { all: true, ..verbs::Detail::default() }
+            )
+            .unwrap(),
+            graph
+        );
         assert_eq!(verbs::checkpoints(&archive.at(&session).unwrap()).unwrap(), checkpoints);
     }
     let (peeked, session) = verbs::peek(&files[4], Seeded::boxed(1)).unwrap();
-    assert_eq!(verbs::graph(&peeked.at(&session).unwrap(), true).unwrap(), graph);
+    assert_eq!(
+        verbs::graph(
+            &peeked.at(&session).unwrap(),
+            verbs::Detail { all: true, ..verbs::Detail::default() }
+        )
+        .unwrap(),
+        graph
+    );
     // A rotated file that is named is what is shown.
     let (peeked, session) = verbs::peek(&files[0], Seeded::boxed(1)).unwrap();
     assert_eq!(fixture::said(&peeked, &session, None).last().unwrap(), "It shines.");
@@ -193,7 +211,7 @@ fn the_agents_own_number_selects_on_the_current_path() {
     let said = fixture::said(&archive, &session, None);
     assert!(said.last().unwrap().contains("Look again."), "{said:?}");
     assert!(said.iter().any(|said| said == "It burns."));
-    let graph = verbs::graph(&archive.at(&session).unwrap(), false).unwrap();
+    let graph = verbs::graph(&archive.at(&session).unwrap(), verbs::Detail::default()).unwrap();
     let note = graph.nodes.iter().find(|node| node.is_head).unwrap();
     assert!(note.is_from_later && note.words == "Look again.", "{note:?}");
     assert_eq!(fixture::damage(&archive), [""; 0]);

@@ -23,7 +23,11 @@ fn every_message_of_a_real_session_is_shown() {
     for folder in ["claude", "claude-shapes", "claude-broken"] {
         for path in corpus.files(folder) {
             let (archive, session) = verbs::peek(&path, Seeded::boxed(1)).unwrap();
-            let graph = verbs::graph(&archive.at(&session).unwrap(), true).unwrap();
+            let graph = verbs::graph(
+                &archive.at(&session).unwrap(),
+                verbs::Detail { all: true, ..verbs::Detail::default() },
+            )
+            .unwrap();
             let seen: BTreeSet<_> = graph.nodes.iter().map(|node| node.id).collect();
             let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
             let numbers: Vec<EntryNumber> = entries.iter().map(|entry| entry.n).collect();

@@ -10,9 +10,9 @@ use crate::{
     },
 };
 
-/// Returns the graph of a session, condensed to turns or, with `all`, entry by entry.
-pub fn graph(session: &At<'_>, all: bool) -> Result<GraphView, OpsError> {
-    let drawing = drawing(session, Detail { all, ..Detail::default() })?;
+/// Returns the graph of a session.
+pub fn graph(session: &At<'_>, detail: Detail<'_>) -> Result<GraphView, OpsError> {
+    let drawing = drawing(session, detail)?;
     let mut nodes = Vec::new();
     drawing.each(|node| {
         nodes.push(node);
