@@ -16,11 +16,8 @@ const BATCH: u64 = 32;
 /// Numbers the current position, or returns the number it already has.
 pub fn checkpoint(session: &At<'_>, note: Option<&str>) -> Result<Marked, OpsError> {
     if note.is_some_and(|note| note.trim().is_empty()) {
-        return Err(SyncError::Invalid {
-            line: None,
-            why: "the note is empty; leave out -m to mark the place without one".to_owned(),
-        }
-        .into());
+        let why = "the note is empty; leave out -m to mark the place without one".to_owned();
+        return Err(SyncError::Invalid { line: None, why }.into());
     }
     let (n, made) = change::execute(session, |before| {
         let Some(place) = before.position() else {

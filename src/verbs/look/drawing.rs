@@ -126,8 +126,11 @@ pub struct Outlined<'d> {
     pub is_off: bool,
 }
 
-/// Draws a session without reading its messages, for sessions that may be long.
-pub fn drawing<'a>(session: &'a At<'a>, detail: Detail<'_>) -> Result<Drawing<'a>, OpsError> {
+/// Draws a session.
+pub(crate) fn drawing<'a>(
+    session: &'a At<'a>,
+    detail: Detail<'_>,
+) -> Result<Drawing<'a>, OpsError> {
     let Detail { all, pattern, .. } = detail;
     let current = session.state.current().to_owned();
     let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();

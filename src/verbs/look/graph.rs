@@ -6,9 +6,14 @@ use crate::{
     report::{GraphView, RevertedEnd, UsedFile},
     verbs::{
         OpsError,
-        look::drawing::{self, Detail, Drawing, drawing},
+        look::drawing::{self, Detail, Drawing},
     },
 };
+
+/// Draws a session without reading its messages, for sessions that may be long.
+pub fn drawing<'a>(session: &'a At<'a>, detail: Detail<'_>) -> Result<Drawing<'a>, OpsError> {
+    drawing::drawing(session, detail)
+}
 
 /// Returns the graph of a session.
 pub fn graph(session: &At<'_>, detail: Detail<'_>) -> Result<GraphView, OpsError> {
