@@ -353,8 +353,9 @@ fn models(text: &mut String) {
         Flaw::Cut => [Flaw::Cut],
         Flaw::Thinks => [Flaw::Thinks],
         Flaw::Refuses => [Flaw::Refuses],
-        Flaw::Strange => [Flaw::Strange],
-        Flaw::TooLong { .. } => [Flaw::TooLong { tokens: 900, replaced: 500 }],
+        Flaw::Unheaded => [Flaw::Unheaded],
+        Flaw::Poor(_) => [Flaw::Poor(vec!["src/a.rs".to_owned()])],
+        Flaw::TooLong { .. } => [Flaw::TooLong { tokens: 900, most: 500 }],
     });
     list!(text, SummaryError, |error: SummaryError| error.to_string(), {
         SummaryError::Model(_) => [model(F::Silent { was_cut: true }).into()],

@@ -8,8 +8,8 @@ use undertext::{
     context::{
         Shape,
         event::Event,
+        facts::Facts,
         history::Limits,
-        loss::Check,
         model::{ChatModel, ChatRequest, ModelError},
         plan::Piece,
         tokens::Counting,
@@ -114,7 +114,7 @@ pub(crate) fn check(_: &Arguments) {
     let pieces: Vec<&Piece<'_>> = pieces.iter().collect();
     let summary: String = "cargo test of /w/src/part_1.rs, port 1000. ".repeat(200);
     within("compact-check", Duration::from_millis(20), 9, || {
-        timed(|| assert_eq!(Check::of(&summary, &pieces).losses().len(), 5))
+        timed(|| assert_eq!(Facts::of(&pieces).check(&summary).losses().len(), 5))
     });
 }
 

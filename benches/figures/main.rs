@@ -26,6 +26,7 @@ mod cut;
 mod finding;
 mod generator;
 mod growth;
+mod kept;
 mod native;
 mod plain;
 mod search;
@@ -68,7 +69,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 41] = [
+    let figures: [(&str, &str, Figure); 42] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -99,6 +100,7 @@ fn main() {
         ("compact", "compact-store", compact::store),
         ("compact", "compact-check", compact::check),
         ("compact", "turn", compact::turn),
+        ("compact", "kept", kept::kept_facts),
         ("growth", "lists", growth::lists),
         ("growth", "fresh", growth::fresh),
         ("growth", "log", growth::log),

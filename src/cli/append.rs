@@ -167,16 +167,18 @@ fn append(
     Ok(Exit::Yes)
 }
 
-/// Compacts the context if `--compact` was given and the context is large enough.
+/// Compacts the context if it is large enough, where the user asks for that: with `--compact`, or in the settings for sessions
+/// that undertext created.
 fn compact_if_due(
     context: &mut Context,
     args: &Args,
     opened: &mut Opened,
 ) -> Result<Option<Compacted>, CommandError> {
-    if !args.compact {
+    let settings = context.settings()?;
+    let is_own = opened.session.name.format == "native";
+    if !(args.compact || settings.compaction.auto && is_own) {
         return Ok(None);
     }
-    let settings = context.settings()?;
     let summing = Summing::default();
     let kit = kit(context, &summing, &settings, opened)?;
     kit.warn(context, opened);

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use undertext::context::loss::{Kind, Loss};
+use undertext::context::facts::{Kind, Loss};
 use undertext::model::{CheckpointNumber, EntryNumber, Landmark, Resized};
 use undertext::report::{Audit, Boundary, Changed, Line, Omitted, Uncovered};
 use undertext::verbs::{self, Replaced};

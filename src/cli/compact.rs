@@ -1,12 +1,13 @@
 //! `compact`: replaces older messages with a summary in the model's context. The store keeps the originals.
 
+use undertext::context::compact::Writer;
 use undertext::context::event::Cause;
 use undertext::report::{Line, Report as _};
 use undertext::verbs::{self, Compacting, Later, Part, Planned};
 
 use super::common::{Delay, Writing, capitalise, counted};
 use super::models::{self, Summing, kit, words_of};
-use super::{About, CommandError, Context, Exit, Opened, later};
+use super::{About, CommandError, Context, Exit, Opened, env, later};
 use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::grouped;
 
@@ -17,18 +18,28 @@ Examples:
   undertext compact --dry-run
   undertext compact --keep 10 --focus 'why the parser fails'
   undertext compact --summarizer local --strict 7c2a
+  undertext compact --summary - < summary.md
 
 The agent resumes from the summary and the newest messages; undo restores the
 rest. Without a provider from your settings, the summary is an extract, which
 needs no model. A provider is also shown the files that the session names, if
-they are in this folder or its repository. Paths, commands and requests that a
-summary fails to name are kept with it, and audit --boundary lists them.")]
+they are in this folder or its repository. Every summary ends with requests,
+decisions, files, errors and names that it does not say itself, and with the
+command that shows what it replaces; audit --boundary lists what it still lost.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
     #[command(flatten)]
     summing: Summing,
+
+    /// Use TEXT as the summary, or what stdin has if it is -
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["summarizer", "focus", "strict", "later", "dry_run"])]
+    summary: Option<String>,
+
+    /// Add nothing to a written summary
+    #[arg(long)]
+    no_appendix: bool,
 
     /// auto compacts only if it is due
     #[arg(long, value_name = "WHO", default_value = "manual")]
@@ -78,12 +89,32 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(args.writing.manner(context));
-    let done = compact(context, &mut opened, &args.summing, cause);
+    let summary = match args.summary.as_deref() {
+        Some("-") => Some(env::read_text("the summary")?),
+        summary => summary.map(str::to_owned),
+    };
+    let words = Words { summary: summary.as_deref(), has_appendix: !args.no_appendix };
+    let done = compact(context, &mut opened, &args.summing, cause, words);
     done.map_err(|error| {
         let words = words_of(&context.env, &args.summing).unwrap_or_default();
         later::or_later(context, error, words.into_iter().fold(Line::about("compact"), Line::with))
     })?;
     Ok(Exit::Yes)
+}
+
+/// The text of a summary, as far as the user says anything about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    /// The summary itself.
+    pub(crate) summary: Option<&'a str>,
+    /// Whether it gets an appendix.
+    pub(crate) has_appendix: bool,
+}
+
+impl Default for Words<'_> {
+    fn default() -> Self {
+        Self { summary: None, has_appendix: true }
+    }
 }
 
 /// Compacts a session and reports the result. Returns false if there was nothing to do.
@@ -92,11 +123,13 @@ pub(crate) fn compact(
     opened: &mut Opened,
     summing: &Summing,
     cause: Cause,
+    words: Words<'_>,
 ) -> Result<bool, CommandError> {
     let settings = context.settings()?;
     let kit = kit(context, summing, &settings, opened)?;
     kit.warn(context, opened);
-    let wanted = Compacting { cause, ..kit.compacting() };
+    let by = words.summary.map_or(kit.compacting().by, Writer::Caller);
+    let wanted = Compacting { cause, by, appendix: words.has_appendix, ..kit.compacting() };
     let workspace = verbs::workspace(&context.env.current_dir);
     let run = if cause == Cause::Auto { verbs::compact_if_due } else { verbs::compact };
     let done = run(&opened.at()?, &workspace, &wanted, &mut |event| (kit.sink)(event))?;

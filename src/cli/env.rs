@@ -331,6 +331,12 @@ pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
     disk::whole(io::stdin().lock(), STDIN)
 }
 
+/// Reads a text from stdin. `what` is its name in errors.
+pub(crate) fn read_text(what: &str) -> Result<String, CommandError> {
+    let not_text = |_| CommandError::user(anyhow::anyhow!("{what} on stdin is not UTF-8"));
+    String::from_utf8(read_stdin()?).map_err(not_text)
+}
+
 /// Maximum length of a line that a terminal passes on, in bytes. It silently drops the rest.
 const TYPED: u64 = if cfg!(target_os = "linux") { 4095 } else { 1023 };
 

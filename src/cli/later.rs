@@ -88,7 +88,13 @@ fn make(context: &mut Context, opened: &mut Opened, change: &Later) -> Result<bo
             } else if is_tried {
                 compact::say_plan(context, opened, &summing)
             } else {
-                compact::compact(context, opened, &summing, Cause::Manual)
+                compact::compact(
+                    context,
+                    opened,
+                    &summing,
+                    Cause::Manual,
+                    compact::Words::default(),
+                )
             };
         }
     };

@@ -10,11 +10,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args as _, FromArgMatches as _};
 use serde_json::Value;
+use undertext::context::compact::Writer;
 use undertext::context::event::Event;
+use undertext::context::facts::Loss;
 use undertext::context::history::{self, Limits};
-use undertext::context::loss::Loss;
 use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
+use undertext::context::prompt::Ability;
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
 use undertext::context::window::{Verdict, Window, Windows};
@@ -25,7 +27,7 @@ use undertext::provider::process::{self, Task};
 use undertext::provider::{Api, Command, Endpoint, Http, Key, Network};
 use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
-use undertext::verbs::{self, Asked, Compacted, Compacting, Rule, Session};
+use undertext::verbs::{self, Allowed, Asked, Compacted, Compacting, Rule, Session};
 
 use super::common::{counted, say_written, shown};
 use super::env::Env;
@@ -47,12 +49,12 @@ const EXTRACT: &str = "extract";
 /// The options of a compaction, for each command that may compact.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
-    /// Keep N newest messages or P percent [default: 20%]
-    #[arg(long, value_name = "N|P%", allow_negative_numbers = true)]
+    /// Keep N newest messages, P percent or T tokens [default: 20%]
+    #[arg(long, value_name = "N|P%|Tk", allow_negative_numbers = true)]
     keep: Option<Keep>,
 
     /// What the summary should dwell on
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, visible_alias = "instructions", value_name = "TEXT")]
     focus: Option<String>,
 
     /// Provider that writes the summary [default: extract]
@@ -99,6 +101,8 @@ pub(crate) struct Kit<'a> {
     folder: Option<PathBuf>,
     hidden: Vec<PathBuf>,
     summarizer: Option<Box<dyn Model>>,
+    skills: Vec<Ability>,
+    allowed: Allowed,
     before: Option<Hook>,
     after: Option<Hook>,
     clock: Box<dyn Fn() -> Timestamp>,
@@ -128,7 +132,9 @@ impl Kit<'_> {
                 hidden: &self.hidden,
             },
             limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
-            by: self.summarizer.as_deref().map(|model| model as &dyn Summarizer),
+            by: self.summarizer.as_deref().map_or(Writer::Extract, |model| Writer::Model(model)),
+            skills: &self.skills,
+            allowed: Some(&self.allowed),
             before: self.before.as_deref(),
             after: self.after.as_deref(),
             ..Compacting::of(&self.asked, &*self.clock)
@@ -213,11 +219,42 @@ pub(crate) fn kit<'a>(
         },
         hidden: hidden(context),
         summarizer,
+        skills: skills(context, unless_blank(set.skills.as_deref())),
+        allowed: super::settings::allowed_of(settings)?,
         before: hook(&set.before),
         after: hook(&set.after),
         clock: Box::new(move || env().now()),
         sink,
     })
+}
+
+/// Returns the skills below a folder: names and descriptions in the `SKILL.md` of each.
+fn skills(context: &Context, folder: Option<&str>) -> Vec<Ability> {
+    /// How deep below the folder a skill may be.
+    const DEPTH: usize = 3;
+    let Some(folder) = folder else { return Vec::new() };
+    let home =
+        folder.strip_prefix("~/").and_then(|rest| Some(context.env.home.as_ref()?.join(rest)));
+    let mut folders = vec![(home.unwrap_or_else(|| context.env.current_dir.join(folder)), 0)];
+    let mut skills = Vec::new();
+    while let Some((folder, depth)) = folders.pop() {
+        if let Ok(text) = disk::read_text(&folder.join("SKILL.md"), disk::TEXT) {
+            let field = |name: &str| {
+                let line = text
+                    .lines()
+                    .take(20)
+                    .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+                line.map(|value| value.trim().trim_matches(['"', '\'']).to_owned())
+            };
+            let description = field("description").unwrap_or_default();
+            skills.extend(field("name").map(|name| Ability { name, description }));
+        }
+        let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let inside = inside.filter(|_| depth < DEPTH).map(|entry| entry.path());
+        folders.extend(inside.filter(|path| path.is_dir()).map(|path| (path, depth + 1)));
+    }
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills
 }
 
 /// Returns a folder named on the command line, if it exists.
@@ -384,6 +421,7 @@ pub(crate) fn rule(settings: &Settings) -> Rule {
     let (set, usual) = (&settings.compaction, Rule::default());
     Rule {
         percent: set.percent.unwrap_or(usual.percent).min(100),
+        at: set.at,
         reserve: set.reserve.unwrap_or(usual.reserve),
     }
 }
@@ -480,7 +518,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
 pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
     if let Some(error) = &done.fallback {
         context.output.warn(&format!("no model wrote a summary: {error}"));
-        context.output.note("Used statistics and the last requests instead");
+        context.output.note("Used an extract instead");
     }
     if let Some(error) = &done.after {
         context.output.warn(&format!("after_compaction failed: {error}"));

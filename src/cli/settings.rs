@@ -94,8 +94,13 @@ fn warn_of_unknown(context: &mut Context, read: &Read) {
 
 /// Returns what the user declared not to be a secret.
 pub(crate) fn allowed(context: &mut Context) -> Result<Allowed, CommandError> {
-    let Secrets { allow_rules, allow_values, allow_entries } = context.settings()?.secrets;
-    Allowed::new(&allow_rules, &allow_values, &allow_entries).map_err(|why| {
+    allowed_of(&context.settings()?)
+}
+
+/// Returns what settings declare not to be a secret.
+pub(crate) fn allowed_of(settings: &Settings) -> Result<Allowed, CommandError> {
+    let Secrets { allow_rules, allow_values, allow_entries } = &settings.secrets;
+    Allowed::new(allow_rules, allow_values, allow_entries).map_err(|why| {
         let error = anyhow!("your settings, [secrets]: {why}");
         CommandError::user(error).hinted(Hint::settings(""))
     })

@@ -69,10 +69,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             .hinted(Hint::settings("name one from your settings with --provider"))
     })?;
     let prompt = match args.prompt.as_deref() {
-        Some("-") => Some(
-            String::from_utf8(env::read_stdin()?)
-                .map_err(|_| CommandError::user(anyhow!("the prompt on stdin is not UTF-8")))?,
-        ),
+        Some("-") => Some(env::read_text("the prompt")?),
         prompt => prompt.map(str::to_owned),
     };
     let mut opened = context.change(args.about.wanted()?)?;

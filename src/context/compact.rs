@@ -4,27 +4,49 @@
 //!
 //! Invariant: a summary is never as long as the messages that it replaces; that is an error.
 
-use std::time::Duration;
+use std::{cell::LazyCell, time::Duration};
 
 use crate::{
     context::{
+        appendix,
         event::{Cause, Event},
-        extract,
+        extract::{self, Quarry},
+        facts::{Facts, Loss},
         files::Excerpt,
-        loss::{Check, Loss},
         model::Summarizer,
         plan::{self, Keep, Nothing, Piece, Plan, Wish},
         prompt,
-        stages::{self, Flaw, Job, SummaryError},
+        stages::{self, Flaw, Job, Summary, SummaryError},
     },
     model::{Message, Usage},
 };
 
-/// A summary this many times shorter than the messages is accepted only if it names something from them.
-const SHORTER: u64 = 400;
+/// The name of a caller's own summary in metadata.
+pub const CALLER: &str = "user";
+
+/// Which part of the window a summary may take with its appendix: a quarter.
+const SHARE: u64 = 4;
+
+/// Which part of the window the appendix of a written summary may take: a tenth.
+const APPENDIX: u64 = 10;
+
+/// How many times as much of the foremost facts an extract may keep as a summary that is still good enough. A summary says in its
+/// own words much that the meter, which compares words, takes for lost.
+const POORER: usize = 3;
+
+/// Who writes a summary.
+#[derive(Clone, Copy)]
+pub enum Writer<'a> {
+    /// Nobody: it is an extract.
+    Extract,
+    /// A model or a command.
+    Model(&'a dyn Summarizer),
+    /// The caller, who has written it already. It is never replaced.
+    Caller(&'a str),
+}
 
 /// A request for a compaction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The number of the compaction.
     pub run: u64,
@@ -44,12 +66,20 @@ pub struct Task<'a> {
     pub window: u64,
     /// How many messages to keep.
     pub wish: Wish,
+    /// What the next request will have beside the summary, for the summariser.
+    pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
-    /// If true, a failing model is an error. Otherwise the fallback, statistics and the last requests, replaces the summary.
+    /// If true, a failing model is an error. Otherwise an extract replaces its summary.
     pub strict: bool,
+    /// The command that shows the messages that the summary replaces.
+    pub back: Option<&'a str>,
+    /// If false, a summary gets no appendix. An extract always has one.
+    pub appendix: bool,
+    /// Masks secrets in what is quoted from the conversation.
+    pub mask: &'a dyn Fn(&str) -> String,
 }
 
 /// A compaction to write.
@@ -65,11 +95,11 @@ pub struct Compaction {
     pub post_tokens: u64,
     /// The files shown to the summariser.
     pub files: Vec<String>,
-    /// Who wrote the summary: a model's name or [`extract::NAME`].
+    /// Who wrote the summary: a model's name, [`extract::NAME`] or [`CALLER`].
     pub model: String,
     /// The writer's usage.
     pub usage: Usage,
-    /// If the summary is the fallback: why.
+    /// If an extract replaces a model's summary: why.
     pub fallback: Option<String>,
     /// What the replaced messages and earlier summaries name and the summary does not.
     pub losses: Vec<Loss>,
@@ -87,10 +117,10 @@ pub enum CompactError {
     Summary(#[from] SummaryError),
 }
 
-/// Compacts with a model or with the extract. If time runs out it fails and the context does not change.
+/// Compacts. If time runs out it fails and the context does not change.
 pub fn compact(
     task: &Task<'_>,
-    by: Option<&dyn Summarizer>,
+    by: Writer<'_>,
     count: &dyn Fn(&str) -> u64,
     left: &dyn Fn() -> Duration,
     emit: &mut dyn FnMut(&Event),
@@ -125,113 +155,154 @@ pub fn compact(
 fn make(
     task: &Task<'_>,
     plan: Plan,
-    by: Option<&dyn Summarizer>,
+    by: Writer<'_>,
     count: &dyn Fn(&str) -> u64,
     left: &dyn Fn() -> Duration,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compaction, SummaryError> {
-    let Some(by) = by else { return quote(task, plan, None, count) };
-    let messages: Vec<(usize, &Message)> = numbered(task, &plan).collect();
-    let pieces = replaced_pieces(task, &plan);
-    // The last request is still open unless a request is among the kept messages.
-    let mut kept = plan.kept.iter().filter_map(|at| task.pieces.get(*at));
-    let is_open = !kept.any(|piece| piece.is_request);
-    let replaced = replaced(task, &plan);
-    let lack = |text: &str| {
-        let check = Check::of(text, &pieces);
-        let is_short = count(text).saturating_mul(SHORTER) < replaced;
+    let by = match by {
+        Writer::Extract => return Replaced::of(task, plan).quote(None, count),
+        Writer::Caller(text) => {
+            let made =
+                Summary { text: text.to_owned(), model: CALLER.to_owned(), ..Summary::default() };
+            return Replaced::of(task, plan).finish(made, count);
+        }
+        Writer::Model(by) => by,
+    };
+    let replaced = Replaced::of(task, plan);
+    let messages: Vec<(usize, &Message)> = numbered(task, &replaced.plan).collect();
+    let best = LazyCell::new(|| replaced.facts.check(&replaced.extract(None, count)).share());
+    let judge = |text: &str| {
+        let check = replaced.facts.check(text);
         match () {
-            () if check.is_bare() && stages::declines(text) => Err(Flaw::Refuses),
-            () if check.is_strange(is_short) => Err(Flaw::Strange),
-            () => Ok(check.lack(is_open)),
+            () if !prompt::has_first_headings(text) => Err(Flaw::Unheaded),
+            () if check.share() * POORER < *best => Err(Flaw::Poor(check.lacks())),
+            () => Ok(()),
         }
     };
     let job = Job {
         run: task.run,
         messages: &messages,
-        earlier: &earlier(task, &plan),
+        earlier: &replaced.earlier,
         files: task.files,
+        next: task.next,
         focus: task.focus,
         window: task.window,
-        replaced,
-        lack: &lack,
+        most: replaced.tokens.min(task.window / SHARE),
+        judge: &judge,
     };
     match stages::summarize(&job, by, count, left, emit) {
-        Ok(made) => {
-            let summary = prompt::wrap(&made.text);
-            Ok(Compaction {
-                losses: Check::of(&made.text, &pieces).losses(),
-                post_tokens: post_tokens(task, &plan, &summary, count),
-                plan,
-                summary,
-                pre_tokens: task.tokens,
-                files: made.files,
-                model: made.model,
-                usage: made.usage,
-                fallback: None,
-            })
-        }
+        Ok(made) => replaced.finish(made, count),
         // A caller whose time ran out continues with the previous context, unchanged.
         Err(error @ SummaryError::TimedOut { .. }) => Err(error),
         Err(error) if task.strict => Err(error),
         Err(error) => {
             let said = error.to_string();
             emit(&Event::CompactionFallback { run: task.run, error: said.clone() });
-            // The fallback says less, so more is kept. A number that the caller asked for is respected.
+            // An extract says less than a summary should, so more is kept. A number that the caller asked for is respected.
             let keep = match task.wish.keep {
                 Keep::Share(_) => plan::KEEP_FALLBACK,
-                keep @ Keep::Last(_) => keep,
+                keep @ (Keep::Last(_) | Keep::Tokens(_)) => keep,
             };
-            let plan = plan::plan(task.pieces, &Wish { keep, ..task.wish }).unwrap_or(plan);
-            quote(task, plan, Some(said), count).map_err(|_| error)
+            let plan = plan::plan(task.pieces, &Wish { keep, ..task.wish });
+            let replaced = plan.map_or(replaced, |plan| Replaced::of(task, plan));
+            replaced.quote(Some(said), count).map_err(|_| error)
         }
     }
 }
 
-/// Compacts without a model: with the extract, or with the fallback for a failed summary.
-fn quote(
-    task: &Task<'_>,
+/// What a summary replaces.
+struct Replaced<'a> {
+    task: &'a Task<'a>,
     plan: Plan,
-    failed: Option<String>,
-    count: &dyn Fn(&str) -> u64,
-) -> Result<Compaction, SummaryError> {
-    let pieces = summarised(task, &plan);
-    let (earlier, replaced) = (earlier(task, &plan), replaced(task, &plan));
-    let text = if let Some(error) = &failed {
-        extract::fallback(&pieces, &earlier, error)
-    } else {
-        // The text wrapped around it counts too.
-        let most = replaced.saturating_sub(prompt::weight(&prompt::wrap(""), count) + 1);
-        extract::extract(&pieces, &earlier, task.folder, most.min(task.window / 4), count)
-    };
-    let summary = prompt::wrap(&text);
-    let tokens = prompt::weight(&summary, count);
-    if tokens >= replaced {
-        let flaw = Flaw::TooLong { tokens, replaced };
-        return Err(SummaryError::Flawed { model: extract::NAME.to_owned(), flaw });
+    /// The messages.
+    pieces: Vec<&'a Piece<'a>>,
+    /// The earlier summaries, unwrapped.
+    earlier: Vec<String>,
+    /// The facts of both.
+    facts: Facts<'a>,
+    /// How many tokens a summary must stay under to be of use.
+    tokens: u64,
+}
+
+impl<'a> Replaced<'a> {
+    fn of(task: &'a Task<'a>, plan: Plan) -> Self {
+        let at = |places: &[usize]| -> Vec<&'a Piece<'a>> {
+            places.iter().filter_map(|at| task.pieces.get(*at)).collect()
+        };
+        let (carried, pieces) = (at(&plan.carried), at(&plan.summarised));
+        let earlier = carried.iter().map(|piece| prompt::unwrap(&piece.message.text()).to_owned());
+        let earlier = earlier.collect();
+        let facts = Facts::of(&[carried, pieces.clone()].concat());
+        let tokens = replaced(task, &plan);
+        Self { task, plan, pieces, earlier, facts, tokens }
     }
-    Ok(Compaction {
-        losses: Check::of(&text, &replaced_pieces(task, &plan)).losses(),
-        post_tokens: post_tokens(task, &plan, &summary, count),
-        plan,
-        summary,
-        pre_tokens: task.tokens,
-        files: Vec::new(),
-        model: extract::NAME.to_owned(),
-        usage: Usage::default(),
-        fallback: failed,
-    })
-}
 
-/// Returns the pieces to summarise.
-fn summarised<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
-    plan.summarised.iter().filter_map(|at| task.pieces.get(*at)).collect()
-}
+    fn extract(&self, failed: Option<&str>, count: &dyn Fn(&str) -> u64) -> String {
+        let Self { task, pieces, earlier, facts, .. } = self;
+        let quarry = Quarry { pieces, facts, earlier, back: task.back };
+        // A summary as long as half of what it replaces gains little.
+        let most = (self.tokens / 2).min(task.window / SHARE);
+        let around = prompt::weight(&prompt::wrap(""), count);
+        extract::extract(&quarry, failed, most.saturating_sub(around), count)
+    }
 
-/// Returns the pieces that the summary replaces: earlier summaries, and the messages after them.
-fn replaced_pieces<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
-    let carried = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
-    carried.chain(summarised(task, plan)).collect()
+    /// Compacts without a model.
+    fn quote(
+        self,
+        failed: Option<String>,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Compaction, SummaryError> {
+        let text = (self.task.mask)(&self.extract(failed.as_deref(), count));
+        let made = Summary { model: extract::NAME.to_owned(), ..Summary::default() };
+        self.compaction(Summary { text, ..made }, failed, count)
+    }
+
+    /// Compacts with a summary that is written, to which the appendix is added.
+    fn finish(
+        self,
+        made: Summary,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Compaction, SummaryError> {
+        let task = self.task;
+        let tokens = prompt::weight(&prompt::wrap(&made.text), count);
+        let room = (task.window / SHARE).saturating_sub(tokens).min(task.window / APPENDIX);
+        let room = room.min(self.tokens.saturating_sub(tokens) / 2);
+        let check = self.facts.check(&made.text);
+        let appendix = if task.appendix {
+            (task.mask)(&appendix::write(&check, task.back, false, room, count))
+        } else {
+            String::new()
+        };
+        let text = appendix::join(made.text.trim(), &appendix);
+        self.compaction(Summary { text, ..made }, None, count)
+    }
+
+    fn compaction(
+        self,
+        made: Summary,
+        fallback: Option<String>,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Compaction, SummaryError> {
+        let Self { task, plan, facts, tokens: most, .. } = self;
+        let summary = prompt::wrap(&made.text);
+        let tokens = prompt::weight(&summary, count);
+        if tokens >= most {
+            let flaw = Flaw::TooLong { tokens, most };
+            return Err(SummaryError::Flawed { model: made.model, flaw });
+        }
+        Ok(Compaction {
+            losses: facts.check(&made.text).losses(),
+            post_tokens: post_tokens(task, &plan, &summary, count),
+            plan,
+            summary,
+            pre_tokens: task.tokens,
+            files: made.files,
+            model: made.model,
+            usage: made.usage,
+            fallback,
+        })
+    }
 }
 
 /// Returns the messages to summarise, numbered from 1 without system prompts.
@@ -242,12 +313,6 @@ fn numbered<'a>(
     let (pieces, first) = (task.pieces, plan.system.len());
     let at = plan.summarised.clone().into_iter();
     at.filter_map(move |at| Some((at + 1 - first.min(at), pieces.get(at)?.message)))
-}
-
-/// Returns the earlier summaries, unwrapped.
-fn earlier(task: &Task<'_>, plan: &Plan) -> Vec<String> {
-    let pieces = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
-    pieces.map(|piece| prompt::unwrap(&piece.message.text()).to_owned()).collect()
 }
 
 fn tokens_of(task: &Task<'_>, places: &[usize]) -> u64 {
@@ -293,6 +358,12 @@ mod tests {
         }
     }
 
+    /// Returns a summary with all headings.
+    fn headed(text: &str) -> &'static str {
+        let text = format!("## Request and intent\n{text}\n## Current focus\n## Errors and fixes");
+        Box::leak(text.into_boxed_str())
+    }
+
     fn count(text: &str) -> u64 {
         text.len() as u64 / 4
     }
@@ -310,12 +381,12 @@ mod tests {
         by: Option<&dyn Summarizer>,
         strict: bool,
     ) -> (Result<Compaction, CompactError>, Vec<Event>) {
-        run_until(messages, by, strict, Duration::MAX)
+        run_by(messages, by.map_or(Writer::Extract, Writer::Model), strict, Duration::MAX)
     }
 
-    fn run_until(
+    fn run_by(
         messages: &[Message],
-        by: Option<&dyn Summarizer>,
+        by: Writer<'_>,
         strict: bool,
         left: Duration,
     ) -> (Result<Compaction, CompactError>, Vec<Event>) {
@@ -339,9 +410,13 @@ mod tests {
             around: 0,
             window: 32_000,
             wish: Wish::of(32_000),
+            next: "",
             focus: None,
             files: &[],
             strict,
+            back: Some("undertext show s1@0..@15"),
+            appendix: true,
+            mask: &|text| text.replace("hunter2hunter2", "[masked]"),
         };
         let mut events = Vec::new();
         let made = compact(&task, by, &count, &|| left, &mut |event| events.push(event.clone()));
@@ -351,7 +426,8 @@ mod tests {
     #[test]
     fn the_figures_add_up_and_start_and_end_are_seen() {
         let messages = conversation(20);
-        let (made, events) = run(&messages, Some(&Says(Ok("Message 2 was answered."))), false);
+        let (made, events) =
+            run(&messages, Some(&Says(Ok(headed("Message 2 was answered.")))), false);
         let made = made.unwrap();
         assert_eq!((made.plan.summarised.len(), made.plan.kept.len()), (16, 4));
         assert_eq!((made.model.as_str(), &made.fallback), ("says", &None));
@@ -362,7 +438,7 @@ mod tests {
             "tools are still there"
         );
         assert!(made.post_tokens < made.pre_tokens);
-        assert!(made.summary.contains("\n\nMessage 2 was answered.\n"));
+        assert!(made.summary.contains("\nMessage 2 was answered.\n"));
         assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));
     }
 
@@ -393,11 +469,25 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_of_the_messages_is_no_summary() {
-        for said in ["OK.", "Sure! Here is the summary of our talk:", "What shall I summarise?"] {
+    fn what_says_nothing_of_the_messages_is_no_summary() {
+        let unheaded = "says: the summary lacks the headings Request and intent, Current focus, Errors and fixes";
+        let poor = "says: the summary keeps far less of the conversation than an extract would";
+        for (said, why) in [
+            ("Sure! Here is the summary of our talk:", unheaded),
+            ("Message 2 was answered.", unheaded),
+            (
+                "Thank you for your trust. After careful thought, however, I must leave this to others.",
+                unheaded,
+            ),
+            (headed("The user and the model made good progress."), poor),
+        ] {
             let (made, events) = run(&conversation(20), Some(&Says(Ok(said))), false);
-            let why = "says: the summary names nothing from the messages that it would replace";
-            assert_eq!(made.unwrap().fallback.as_deref(), Some(why), "{said}");
+            let made = made.unwrap();
+            assert_eq!((made.fallback.as_deref(), &*made.model), (Some(why), "extract"), "{said}");
+            assert!(
+                made.summary.contains(why) && made.summary.contains("messages are not shown"),
+                "{said}"
+            );
             let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
             assert_eq!(events.iter().filter(asked_again).count(), 1, "{said}");
             let (made, _) = run(&conversation(20), Some(&Says(Ok(said))), true);
@@ -406,38 +496,41 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_no_summary_however_long_and_polite_it_is() {
+    fn every_summary_ends_with_what_it_does_not_say() {
         let mut messages = conversation(20);
-        for (nth, message) in messages.iter_mut().enumerate().filter(|(nth, _)| nth % 2 == 1) {
-            let text = format!("Message {nth} is about src/part{nth}.rs and `parse_part{nth}`.");
-            message.blocks.push(Block::Text(text));
+        messages[3].blocks.push(Block::Text("Use port 8080 instead of hunter2hunter2.".to_owned()));
+        messages[4].blocks.push(Block::Text("Don't forget src/last_part.rs later.".to_owned()));
+        let said = Says(Ok(headed("Message 2 was answered.")));
+        let (made, _) = run(&messages, Some(&said), true);
+        let summary = made.unwrap().summary;
+        let (text, appendix) = summary.split_once("## From the conversation itself\n").unwrap();
+        assert!(text.contains("Message 2 was answered"), "{summary}");
+        for kept in [
+            "Don't forget src/last_part.rs later.",
+            "- Use port 8080 instead of [masked].",
+            "- src/last_part.rs",
+        ] {
+            assert!(appendix.contains(kept), "{kept}: {summary}");
         }
-        let polite = [
-            "Thank you for sharing this long conversation with me, and for the care with which it was put together. It is \
-             clear how much work went into each message. After careful thought, however, I must respectfully leave this \
-             request to somebody else.",
-            "What a thoughtful request! The message is clear. That said, writing this down is not something I can do in good \
-             conscience, in src/part1.rs or elsewhere. Please message somebody who can.",
-            "Vielen Dank für das Vertrauen. Die message ist klar. Nach reiflicher Überlegung möchte ich davon absehen.",
-            "Merci pour ce message. Après réflexion, je préfère laisser cette tâche à quelqu'un d'autre.",
-            "感谢您的信任 (message)。经过慎重考虑，我还是决定把这件事交给别人。",
-        ];
-        for said in polite {
-            let said: &'static str = said;
-            let (made, events) = run(&messages, Some(&Says(Ok(said))), true);
-            assert!(made.is_err(), "{said}");
-            let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
-            assert_eq!(events.iter().filter(asked_again).count(), 1, "{said}");
-        }
-        // The user's own words, in a summary that names what they are about.
-        let good = "The user wrote: I cannot log in, sorry. Message 2 is answered in src/part1.rs, src/part3.rs, \
-                    src/part5.rs and src/part7.rs, by parse_part9.";
-        let (made, _) = run(&messages, Some(&Says(Ok(good))), true);
-        assert!(made.unwrap().summary.contains("I cannot log in"));
+        let back = "\n\nTo read the messages that this stands for: `undertext show s1@0..@15`\n</context-summary>";
+        assert!(appendix.ends_with(back), "{summary}");
+        assert!(!summary.contains("hunter2"), "{summary}");
     }
 
     #[test]
-    fn what_an_earlier_summary_names_is_asked_for_too() {
+    fn a_callers_own_summary_is_never_replaced() {
+        let messages = conversation(20);
+        let (made, _) = run_by(&messages, Writer::Caller("Never mind."), false, Duration::MAX);
+        let made = made.unwrap();
+        assert_eq!((&*made.model, made.fallback), (CALLER, None));
+        assert!(made.summary.contains("\n\nNever mind.\n\n## From"), "{}", made.summary);
+        let long = "l".repeat(1 << 20);
+        let (made, _) = run_by(&messages, Writer::Caller(&long), false, Duration::MAX);
+        assert!(matches!(made, Err(CompactError::Summary(SummaryError::Flawed { .. }))));
+    }
+
+    #[test]
+    fn what_an_earlier_summary_names_is_kept_too() {
         let paths: Vec<String> = (0..14).map(|n| format!("/src/part{n}.rs")).collect();
         let earlier = prompt::wrap(&format!("The parts are {}.", paths.join(", ")));
         let earlier = Message::new(Role::User, vec![Block::Text(earlier)]);
@@ -447,15 +540,9 @@ mod tests {
             let paths = made.losses.iter().find(|loss| loss.kind.as_str() == "paths").unwrap();
             (paths.of, paths.kept)
         };
-        let one = "Message 2 was answered in /src/part1.rs.";
-        let (made, events) = run(&messages, Some(&Says(Ok(one))), true);
-        assert_eq!(named(&made.unwrap()), (14, 1));
-        let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
-        assert_eq!(events.iter().filter(asked_again).count(), 1);
-        let some = "Message 2 was answered, in /src/part1.rs, /src/part2.rs and /src/part3.rs.";
-        let (made, _) = run(&messages, Some(&Says(Ok(some))), true);
-        assert_eq!(named(&made.unwrap()), (14, 3));
-        // The extract quotes another writer's summary.
+        let one = headed("Message 2 was answered in /src/part1.rs.");
+        let (made, _) = run(&messages, Some(&Says(Ok(one))), true);
+        assert_eq!(named(&made.unwrap()), (14, 14));
         let (made, _) = run(&messages, None, true);
         assert_eq!(named(&made.unwrap()), (14, 14));
     }
@@ -474,7 +561,7 @@ mod tests {
     #[test]
     fn a_compaction_that_runs_out_of_time_changes_nothing() {
         let by = Says(Ok("Too late."));
-        let (made, events) = run_until(&conversation(20), Some(&by), false, Duration::ZERO);
+        let (made, events) = run_by(&conversation(20), Writer::Model(&by), false, Duration::ZERO);
         assert_eq!(made.unwrap_err().to_string(), "says: the summary was not finished in time");
         assert!(matches!(
             events[..],

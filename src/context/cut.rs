@@ -58,13 +58,17 @@ pub struct Rest<'a> {
 impl fmt::Display for Rest<'_> {
     /// Writes the command, without a flag, quoted for a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
-        write!(f, "undertext show {} -s ", self.entry)?;
-        if !self.session.is_empty() && self.session.chars().all(plain) {
-            f.write_str(self.session)
-        } else {
-            write!(f, "'{}'", self.session.replace('\'', r"'\''"))
-        }
+        write!(f, "undertext show {} -s {}", self.entry, quoted(self.session))
+    }
+}
+
+/// Quotes a session's id for a shell, if it needs that.
+pub(crate) fn quoted(session: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if !session.is_empty() && session.chars().all(is_plain) {
+        session.to_owned()
+    } else {
+        format!("'{}'", session.replace('\'', r"'\''"))
     }
 }
 

@@ -1,13 +1,13 @@
 //! The extract: a summary made of counts and quotes, without a model.
 //!
-//! It lists the user's first request and the last ones, the files that were worked on and the unfinished calls. An
-//! earlier extract is not quoted but merged section by section, so that extracts of extracts do not grow. A summary by
-//! another writer is quoted as long as there is room.
+//! It says how much it stands for, what the model said last and which calls are unfinished. Everything else is its appendix
+//! ([`crate::context::appendix`]), which may use all of its room. Extracts of extracts do not grow: what an earlier one says is
+//! merged, section by section. A summary by another writer is quoted as long as there is room.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::{
-    context::{files, plan::Piece, prompt},
+    context::{appendix, facts::Facts, plan::Piece, prompt},
     model::{Block, Message, Role},
 };
 
@@ -16,79 +16,70 @@ pub const NAME: &str = "extract";
 
 /// The headings.
 const STATISTICS: &str = "Statistics";
-const FIRST: &str = "First request";
-const LAST: &str = "Last requests";
-const BEFORE: &str = "Requests before these";
 const WORDS: &str = "Last words";
-const FILES: &str = "Files";
 const UNFINISHED: &str = "Unfinished calls";
 const EARLIER: &str = "Earlier";
 
-/// The beginning of the fallback for a failed summary.
+/// The beginning of an extract that replaces a failed summary.
 const FAILED: &str = "No summary could be written: ";
 
 /// The text after the first number of the statistics.
 const NOT_SHOWN: &str = " messages are not shown: ";
 
-/// How many requests are quoted.
-const REQUESTS: usize = 5;
-
-/// How many characters of each.
-const REQUEST: usize = 1_000;
-
-/// The same for the fallback.
-const FALLBACK: usize = 200;
-
-/// How many requests before these, and how many characters of each.
-const OLDER: (usize, usize) = (10, 120);
-
 /// How many characters of the model's last message are quoted.
 const LAST_WORDS: usize = 1_500;
-
-/// How many files are listed.
-const N_FILES: usize = 12;
 
 /// How many unfinished calls are listed.
 const N_CALLS: usize = 10;
 
 /// How many characters of earlier summaries are quoted. An extract of extracts must not grow without bound.
-const MAX_EARLIER: usize = 8_000;
+const MAX_EARLIER: usize = 32_000;
 
-/// Summarises messages and the summaries before them, in at most `most` tokens if possible.
+/// What an extract is made of.
+#[derive(Clone, Copy)]
+pub struct Quarry<'a> {
+    /// The messages that it replaces.
+    pub pieces: &'a [&'a Piece<'a>],
+    /// Their facts, and those of earlier summaries.
+    pub facts: &'a Facts<'a>,
+    /// The earlier summaries.
+    pub earlier: &'a [String],
+    /// The command that shows the messages.
+    pub back: Option<&'a str>,
+}
+
+/// Summarises messages and the summaries before them, in at most `most` tokens if possible. It replaces a summary that could not
+/// be written if `failed` says why.
 pub fn extract(
-    pieces: &[&Piece<'_>],
-    earlier: &[String],
-    folder: Option<&str>,
+    quarry: &Quarry<'_>,
+    failed: Option<&str>,
     most: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
-    let before = Before::of(earlier);
-    let requests = Requests::of(pieces, &before, REQUEST);
+    let messages: Vec<&Message> = quarry.pieces.iter().map(|piece| piece.message).collect();
+    let before = Before::of(quarry.earlier);
+    let section = |name, text: String| (!text.is_empty()).then_some((name, text));
     let sections = [
         Some((STATISTICS, statistics(&messages, before.messages))),
-        section(FIRST, &requests.first),
-        section(LAST, &requests.last),
-        section(WORDS, &last_words(&messages, &before)),
-        section(FILES, &file_lines(&messages, folder, &before.files)),
-        section(UNFINISHED, &unfinished(&messages, &before)),
-        section(BEFORE, &requests.older),
-        (!before.others.is_empty()).then_some((EARLIER, before.others)),
+        section(WORDS, last_words(&messages, &before)),
+        section(UNFINISHED, unfinished(&messages, &before).join("\n")),
+        section(EARLIER, before.others),
     ];
     let sections: Vec<_> = sections.into_iter().flatten().collect();
-    // If there is no room, drop the last section first. Earlier summaries are not repeated anywhere else, so shorten them before
-    // dropping them.
+    let failed = failed.map(|why| format!("{FAILED}{}\n\n", prompt::clip(why, 500)));
+    // At least half of the room is for the appendix. Drop the last section first. Earlier summaries are not repeated anywhere
+    // else, so shorten them before dropping them.
     let mut n = sections.len();
     let mut share = MAX_EARLIER;
-    loop {
-        let mut out = String::new();
-        for (name, text) in sections.iter().take(n) {
+    let head = loop {
+        let mut out = failed.clone().unwrap_or_default();
+        for (nth, (name, text)) in sections.iter().take(n).enumerate() {
             let text =
                 if *name == EARLIER { quoted(&prompt::clip(text, share)) } else { text.clone() };
-            let _ = write!(out, "{}## {name}\n{text}", if out.is_empty() { "" } else { "\n\n" });
+            let _ = write!(out, "{}## {name}\n{text}", if nth == 0 { "" } else { "\n\n" });
         }
-        if n <= 1 || count(&out) <= most {
-            return out;
+        if n <= 1 || count(&out) <= most / 2 {
+            break out;
         }
         let is_earlier = sections.get(n - 1).is_some_and(|(name, _)| *name == EARLIER);
         if is_earlier && share > 250 {
@@ -96,36 +87,17 @@ pub fn extract(
         } else {
             n -= 1;
         }
-    }
+    };
+    let room = most.saturating_sub(count(&head) + 1);
+    let check = quarry.facts.check(&head);
+    appendix::join(&head, &appendix::write(&check, quarry.back, true, room, count))
 }
 
-/// Returns the fallback for a summary that a model failed to write.
-pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> String {
-    let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
-    let before = Before::of(earlier);
-    let requests = Requests::of(pieces, &before, FALLBACK);
-    let mut out = format!("{FAILED}{}", prompt::clip(error, 500));
-    let sections = [
-        Some((STATISTICS, statistics(&messages, before.messages))),
-        section(FIRST, &requests.first),
-        section(LAST, &requests.last),
-        (!before.others.is_empty()).then(|| (EARLIER, quoted(&before.others))),
-    ];
-    for (name, text) in sections.into_iter().flatten() {
-        let _ = write!(out, "\n\n## {name}\n{text}");
-    }
-    out
-}
-
-/// The earlier summaries: the merged sections of extracts, and the full text of other writers' summaries.
+/// The earlier summaries: the merged sections of extracts, and what other writers said. Appendices are among the facts.
 #[derive(Default)]
 struct Before {
     /// How many messages they replace, as far as they say it.
     messages: u64,
-    first: Option<String>,
-    /// The requests, oldest first.
-    requests: Vec<String>,
-    files: Vec<String>,
     /// The model's last message.
     words: Option<String>,
     /// The unanswered calls, oldest first.
@@ -139,11 +111,11 @@ impl Before {
         let mut before = Self::default();
         let mut others = Vec::new();
         for text in earlier {
-            let Some(mut sections) = sections(text) else {
-                others.insert(0, text.trim().to_owned());
+            let (prose, _) = appendix::read(text);
+            let Some(mut sections) = sections(prose) else {
+                others.insert(0, prose.trim().to_owned());
                 continue;
             };
-            // The last section. Older extracts quoted it with its headings.
             if let Some((own, other)) = sections.split_once("\n\n## Earlier\n") {
                 sections = own;
                 others.insert(0, unquoted(other.trim()));
@@ -163,18 +135,9 @@ impl Before {
             for section in sections {
                 let Some((name, whole)) = section.split_once('\n') else { continue };
                 let text = whole.strip_prefix("- ").unwrap_or(whole);
-                let items = || text.split("\n- ").map(unquoted);
                 match name {
-                    FIRST => before.first = before.first.or_else(|| Some(unquoted(text))),
-                    // The older requests come after the newer ones.
-                    LAST => before.requests.extend(items()),
-                    BEFORE => {
-                        before.requests =
-                            items().chain(std::mem::take(&mut before.requests)).collect();
-                    }
-                    FILES => before.files.extend(items().map(|path| format!("- {path}"))),
                     WORDS => before.words = Some(unquoted(whole)),
-                    UNFINISHED => before.unfinished.extend(items()),
+                    UNFINISHED => before.unfinished.extend(text.split("\n- ").map(unquoted)),
                     _ => {}
                 }
             }
@@ -211,43 +174,6 @@ fn quoted(words: &str) -> String {
 fn unquoted(words: &str) -> String {
     let is_indented = words.split('\n').skip(1).all(|line| line.starts_with("  "));
     if is_indented { words.replace("\n  ", "\n") } else { words.to_owned() }
-}
-
-/// The user's requests, as lines.
-struct Requests {
-    first: Vec<String>,
-    last: Vec<String>,
-    older: Vec<String>,
-}
-
-impl Requests {
-    fn of(pieces: &[&Piece<'_>], before: &Before, most: usize) -> Self {
-        let said = pieces.iter().filter(|piece| piece.is_request).map(|piece| piece.message.text());
-        let said: Vec<String> =
-            said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
-        let line = |text: &str, most| format!("- {}", quoted(&prompt::clip(text, most)));
-        let newest = said.len().saturating_sub(REQUESTS);
-        let (older, last) = said.split_at(newest);
-        // The first request is not repeated among the others.
-        let first = before.first.clone().or_else(|| older.first().cloned());
-        let older =
-            before.requests.iter().chain(older).filter(|text| Some(*text) != first.as_ref());
-        let older: Vec<&String> = older.collect();
-        let (n_older, most_older) = OLDER;
-        let older = older.get(older.len().saturating_sub(n_older)..).unwrap_or_default();
-        let short = |text: &&String| {
-            line(&text.split_whitespace().collect::<Vec<_>>().join(" "), most_older)
-        };
-        Self {
-            first: first.iter().map(|text| line(text, most)).collect(),
-            last: last.iter().map(|text| line(text, most)).collect(),
-            older: older.iter().map(short).collect(),
-        }
-    }
-}
-
-fn section(name: &'static str, lines: &[String]) -> Option<(&'static str, String)> {
-    (!lines.is_empty()).then(|| (name, lines.join("\n")))
 }
 
 fn statistics(messages: &[&Message], before: u64) -> String {
@@ -287,28 +213,11 @@ fn statistics(messages: &[&Message], before: u64) -> String {
 }
 
 /// Returns the model's last message, or that of an earlier summary if there is none since.
-fn last_words(messages: &[&Message], before: &Before) -> Vec<String> {
+fn last_words(messages: &[&Message], before: &Before) -> String {
     let said = messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.text()).find(|text| !text.trim().is_empty());
     let last = last.or_else(|| before.words.clone());
-    last.map(|text| quoted(&prompt::clip(text.trim(), LAST_WORDS))).into_iter().collect()
-}
-
-fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) -> Vec<String> {
-    let named = files::named(messages.iter().copied(), folder, None);
-    let line = |named: &files::Named| {
-        format!("- {}{}", named.path, if named.n_changes > 0 { " (modified)" } else { "" })
-    };
-    let mut lines: Vec<String> = named.iter().map(line).collect();
-    let is_new = |line: &&String| {
-        let path = line.trim_start_matches("- ").trim_end_matches(" (modified)");
-        !named.iter().any(|named| named.path == path)
-    };
-    lines.extend(before.iter().filter(is_new).cloned());
-    // Modified files come first, the newest of them before those of earlier summaries.
-    lines.sort_by_key(|line| !line.ends_with(" (modified)"));
-    lines.truncate(N_FILES);
-    lines
+    last.map(|text| quoted(&prompt::clip(text.trim(), LAST_WORDS))).unwrap_or_default()
 }
 
 /// Returns the last unanswered calls, after those of earlier summaries, which can no longer be answered.
@@ -337,6 +246,7 @@ fn unfinished(messages: &[&Message], before: &Before) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::facts::Kind;
 
     fn says(role: Role, text: &str) -> Message {
         Message::new(role, vec![Block::Text(text.to_owned())])
@@ -364,8 +274,24 @@ mod tests {
 
     /// Returns the extract of messages of which the user's are the person's own.
     fn extracted(messages: &[Message], earlier: &[String], most: u64) -> String {
-        let pieces = pieces(messages);
-        extract(&pieces.iter().collect::<Vec<_>>(), earlier, Some("/w"), most, &bytes)
+        of_pieces(&pieces(messages), earlier, None, most)
+    }
+
+    fn of_pieces(
+        pieces: &[Piece<'_>],
+        earlier: &[String],
+        failed: Option<&str>,
+        most: u64,
+    ) -> String {
+        let summary =
+            |text: &String| Message { is_summary: true, ..says(Role::User, &prompt::wrap(text)) };
+        let summaries: Vec<Message> = earlier.iter().map(summary).collect();
+        let before = super::tests::pieces(&summaries);
+        let all: Vec<&Piece<'_>> = before.iter().chain(pieces).collect();
+        let facts = Facts::of(&all);
+        let pieces: Vec<&Piece<'_>> = pieces.iter().collect();
+        let quarry = Quarry { pieces: &pieces, facts: &facts, earlier, back: None };
+        extract(&quarry, failed, most, &bytes)
     }
 
     fn bytes(text: &str) -> u64 {
@@ -387,23 +313,28 @@ mod tests {
         ## Statistics
         5 messages are not shown: 1 of the user, 3 of the model, 1 of tools. 2 tool calls, 1 of them failed: Bash 1, Edit 1.
 
-        ## Last requests
-        - Mend the build.
-
         ## Last words
         It is mended.
-
-        ## Files
-        - /w/a.rs (modified)
 
         ## Unfinished calls
         - Bash {"command":"make"}
 
         ## Earlier
         Before, all was well.
+
+        ## From the conversation itself
+        ### Requests
+        - Mend the build.
+        ### Files
+        - /w/a.rs (changed)
+        ### Failed calls
+        - /w/a.rs: no
         "#);
         let text = extracted(&messages, &earlier, 1);
         assert!(text.starts_with("## Statistics") && !text.contains("## Last"), "{text}");
+        let failed = of_pieces(&pieces(&messages), &earlier, Some("the model is away"), 10_000);
+        assert!(failed.starts_with("No summary could be written: the model is away\n\n## Stat"));
+        assert!(failed.contains("### Requests\n- Mend the build."), "{failed}");
     }
 
     #[test]
@@ -426,56 +357,43 @@ mod tests {
     #[test]
     fn an_extract_of_extracts_does_not_grow() {
         let round = |n: usize| -> Vec<Message> {
-            let request = |nth| says(Role::User, &format!("request {n}.{nth} {}", "x".repeat(300)));
+            let request = |nth| says(Role::User, &format!("request {n}.{nth} {}", "x".repeat(100)));
             let path = |nth| format!(r#"{{"file_path":"/w/{n}.{nth}.rs"}}"#);
             (0..20).flat_map(|nth| [request(nth), call("1", "Edit", &path(nth))]).collect()
         };
-        let first = extracted(&round(0), &[], u64::MAX);
-        let mut text = first.clone();
-        for n in 1..100 {
-            text = extracted(&round(n), &[text], u64::MAX);
-            let (most, least) = (first.len() * 11 / 10, first.len() * 9 / 10);
-            assert!((least..most).contains(&text.len()), "{n}: {} of {}", text.len(), first.len());
+        let mut text = String::new();
+        for n in 0..30 {
+            let earlier: Vec<String> = (n > 0).then_some(text).into_iter().collect();
+            text = extracted(&round(n), &earlier, 2_000);
+            assert!(bytes(&text) <= 2_000, "{n}: {}", text.len());
         }
-        for said in [
-            "- request 0.0 x",
-            "- request 99.19 x",
-            "- request 99.5 x",
-            "stand for 3960 more",
-            "/w/99.19.rs",
-        ] {
+        for said in ["request 29.19 x", "request 29.5 x", "stand for 1160 more", "/w/29.19.rs"] {
             assert!(text.contains(said), "{said}: {text}");
         }
-        assert_eq!(text.matches("## ").count(), first.matches("## ").count(), "{text}");
+        let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+        let mut once = headings.clone();
+        once.dedup();
+        assert_eq!(headings, once, "{text}");
     }
 
     #[test]
     fn quoted_words_are_read_back_as_they_were_said() {
-        let request = "- Mend this:\n\n## Last requests\n- the roof\n  - its tiles\n\n\n- the door";
+        let request =
+            "- Mend this:\n\n## Last words\n- the roof\n### Files\n- its tiles\n\n\n- the door";
         let summary = "Well.\n\n## Statistics\n5 ships.\n\n## Earlier\n- one\n- two";
         let mut messages = vec![says(Role::User, request); 7];
         messages.push(says(Role::Assistant, "It is.\n\n## Files\n- no.rs\n\n## Earlier\nNothing."));
         messages.push(call("1", "Write", "{\n\n## Earlier\n}"));
         let mut text = extracted(&messages, &[summary.to_owned()], u64::MAX);
-        let said = Before::of(&[text.clone()]);
-        assert_eq!((said.requests, said.files), (vec![request.to_owned(); 5], Vec::new()));
+        let one_line = request.split_whitespace().collect::<Vec<_>>().join(" ");
         for _ in 0..3 {
-            let said = Before::of(&[text.clone()]);
-            assert_eq!((said.first.as_deref(), said.others.as_str()), (Some(request), summary));
+            let before = Before::of(&[text.clone()]);
+            assert_eq!(before.others, summary);
+            let (_, facts) = appendix::read(&text);
+            let requests = facts.iter().filter(|(kind, _)| *kind == Kind::Requests);
+            assert_eq!(requests.map(|(_, line)| *line).collect::<Vec<_>>(), [one_line.as_str()]);
             text = extracted(&[], &[text], u64::MAX);
         }
-    }
-
-    #[test]
-    fn an_extract_that_quotes_without_indenting_is_read() {
-        let text = "## Statistics\n2 messages are not shown: 2 of the user, 0 of the model, 0 of tools.\n\n\
-                    ## First request\n- Mend it:\n- all\n\n## Last requests\n- And this.\nNow.\n- Then that.\n\n\
-                    ## Files\n- /w/a.rs (modified)\n- /w/b.rs\n\n## Earlier\nShip it.\n\n## Next\nTest it.";
-        let said = Before::of(&[text.to_owned()]);
-        assert_eq!(said.first.as_deref(), Some("Mend it:\n- all"));
-        assert_eq!(said.requests, ["And this.\nNow.", "Then that."]);
-        assert_eq!(said.files, ["- /w/a.rs (modified)", "- /w/b.rs"]);
-        assert_eq!(said.others, "Ship it.\n\n## Next\nTest it.");
     }
 
     #[test]
@@ -501,7 +419,7 @@ mod tests {
             let before = Before::of(std::slice::from_ref(&summary));
             assert_eq!((before.messages, before.others), (0, summary));
         }
-        let failed = fallback(&[], &[counted.to_owned()], "gone\n\nand gone");
+        let failed = of_pieces(&[], &[counted.to_owned()], Some("gone\n\nand gone"), u64::MAX);
         assert_eq!(Before::of(&[failed]).messages, 5);
     }
 
@@ -510,25 +428,13 @@ mod tests {
         let messages = [says(Role::User, "Mend it."), says(Role::User, "Base directory: a skill")];
         let mut pieces = pieces(&messages);
         pieces[1].is_request = false;
-        let pieces: Vec<&Piece<'_>> = pieces.iter().collect();
         let earlier = ["The model's summary.".to_owned()];
-        let text = extract(&pieces, &earlier, None, u64::MAX, &bytes);
+        let text = of_pieces(&pieces, &earlier, None, u64::MAX);
         assert!(text.contains("Mend it.") && !text.contains("a skill"), "{text}");
-        let again = extract(&pieces, &[text], None, u64::MAX, &bytes);
+        let again = of_pieces(&pieces, &[text], None, u64::MAX);
         assert_eq!(again.matches("The model's summary.").count(), 1, "{again}");
-        let failed = fallback(&pieces, &[again], "gone");
+        let failed = of_pieces(&pieces, &[again], Some("gone"), u64::MAX);
         assert_eq!(failed.matches("The model's summary.").count(), 1, "{failed}");
-        assert!(extract(&pieces, &[failed], None, u64::MAX, &bytes).contains("stand for 6 more"));
-    }
-
-    #[test]
-    fn the_fallback_quotes_five_requests_and_the_error() {
-        let messages: Vec<Message> =
-            (0..8).map(|n| says(Role::User, &format!("request {n} {}", "y".repeat(500)))).collect();
-        let pieces = pieces(&messages);
-        let text = fallback(&pieces.iter().collect::<Vec<_>>(), &[], "the model is away");
-        assert!(text.contains("the model is away"));
-        assert!(text.contains("- request 3 y") && !text.contains("request 2"), "{text}");
-        assert!(text.lines().all(|line| line.len() < 240), "{text}");
+        assert!(of_pieces(&pieces, &[failed], None, u64::MAX).contains("stand for 6 more"));
     }
 }

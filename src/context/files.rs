@@ -26,8 +26,7 @@ pub const MAX_CHARS: usize = 50_000;
 const MAX_TRIED: usize = 50;
 
 /// Arguments of a tool call whose value is a path.
-pub(super) const KEYS: [&str; 6] =
-    ["file_path", "path", "target", "source", "destination", "notebook_path"];
+const KEYS: [&str; 6] = ["file_path", "path", "target", "source", "destination", "notebook_path"];
 
 /// Substrings in the names of tools that change files: Write, Edit and similar.
 const CHANGING: [&str; 5] = ["write", "edit", "replace", "patch", "create_file"];
@@ -138,20 +137,23 @@ fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
     for block in &message.blocks {
         match block {
             Block::Text(text) if is_said => in_prose(text).for_each(|path| each(path, false)),
-            Block::Call { name, input, .. } => {
-                let Some(input) = json::Raw::value(input.as_bytes()) else {
-                    in_patch(input).for_each(|path| each(path, true));
-                    continue;
-                };
-                let name = name.to_lowercase();
-                let looks = input.get("command").and_then(json::Raw::text);
-                let changes = CHANGING.iter().any(|part| name.contains(part))
-                    && looks.as_deref() != Some("view");
-                in_call(input, changes, each);
-            }
+            Block::Call { name, input, .. } => in_arguments(name, input.as_bytes(), each),
             _ => {}
         }
     }
+}
+
+/// Calls `each` with each path in the arguments of a call, and whether the call changes the file.
+pub(super) fn in_arguments(name: &str, input: &[u8], each: &mut dyn FnMut(&str, bool)) {
+    let Some(input) = json::Raw::value(input) else {
+        let text = str::from_utf8(input).unwrap_or_default();
+        return in_patch(text).for_each(|path| each(path, true));
+    };
+    let name = name.to_lowercase();
+    let looks = input.get("command").and_then(json::Raw::text);
+    let changes =
+        CHANGING.iter().any(|part| name.contains(part)) && looks.as_deref() != Some("view");
+    in_call(input, changes, each);
 }
 
 /// Calls `each` with the paths in the arguments of a call, at any depth.
@@ -167,12 +169,10 @@ fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)
             json::Part::Open(_) | json::Part::Close => None,
         };
         // The next value is an item of a list or has its own key.
-        if let (Some(key), Some(text)) = (key.take(), value) {
-            if KEYS.contains(&key.as_ref()) {
-                each(&text, changes);
-            } else {
-                in_patch(&text).for_each(|path| each(path, true));
-            }
+        match (key.take(), value) {
+            (Some(key), Some(text)) if KEYS.contains(&key.as_ref()) => each(&text, changes),
+            (_, Some(text)) => in_patch(&text).for_each(|path| each(path, true)),
+            (_, None) => {}
         }
     }
 }

@@ -22,18 +22,19 @@
 //! Invariant: a prepared request has no call without its result after it, no result without its call before it, no empty message,
 //! and no role that the provider rejects. Preparing it again changes nothing.
 
+mod appendix;
 mod as_sent;
 mod change;
 pub mod compact;
 pub mod cut;
 pub mod event;
 pub mod extract;
+pub mod facts;
 mod figures;
 pub mod files;
 pub mod history;
 mod in_place;
 mod item;
-pub mod loss;
 pub mod machine;
 pub mod measure;
 pub mod model;

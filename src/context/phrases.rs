@@ -56,7 +56,6 @@ pub(super) struct Foreign {
 pub(super) struct Model {
     pub(super) openings: Vec<String>,
     pub(super) begins: Vec<String>,
-    pub(super) declines: Vec<String>,
 }
 
 pub(super) static PHRASES: LazyLock<Phrases> =
@@ -123,7 +122,7 @@ mod tests {
     fn the_file_is_read_whole() {
         let phrases = read(include_str!("refusals.toml")).unwrap();
         assert!(phrases.rate.is_in(" 5 tokens per time ") && phrases.foreign.rate.is_in("日次"));
-        assert!(!phrases.model.declines.is_empty());
+        assert!(!phrases.model.begins.is_empty());
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum Keep {
     Share(u64),
     /// This many messages.
     Last(usize),
+    /// As many messages as have this many tokens, and at least the last one.
+    Tokens(u64),
 }
 
 /// What a caller wants from a plan.
@@ -105,6 +107,8 @@ pub struct Trigger {
     pub percent: u64,
     /// The reserve for an answer in tokens. At most a quarter of the window counts.
     pub reserve: u64,
+    /// A number of tokens that triggers it, if that is less.
+    pub at: Option<u64>,
 }
 
 /// How close a context is to its compaction.
@@ -126,7 +130,7 @@ pub struct Nearness {
 impl Trigger {
     /// Returns the default for a window: 80 percent of it, or less if the reserve begins earlier.
     pub fn of(window: u64) -> Self {
-        Self { window, percent: 80, reserve: RESERVE }
+        Self { window, percent: 80, reserve: RESERVE, at: None }
     }
 
     /// Returns how close a context with this many tokens is.
@@ -135,7 +139,7 @@ impl Trigger {
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         // A small window with a large reserve would be compacted again and again.
         let reserved = self.window - self.reserve.min(self.window / 4);
-        let at = share.min(reserved);
+        let at = share.min(reserved).min(self.at.unwrap_or(u64::MAX));
         let is_due = tokens >= at;
         Nearness { tokens, window: self.window, at, left: at.saturating_sub(tokens), is_due }
     }
@@ -156,6 +160,7 @@ impl Keep {
                 n.saturating_mul(percent).div_ceil(100)
             }
             Self::Last(count) => count,
+            Self::Tokens(_) => 1,
         }
     }
 }
@@ -165,6 +170,7 @@ impl fmt::Display for Keep {
         match self {
             Self::Share(percent) => write!(out, "{percent}%"),
             Self::Last(count) => write!(out, "{count}"),
+            Self::Tokens(tokens) => write!(out, "{}k", tokens / 1_000),
         }
     }
 }
@@ -174,11 +180,18 @@ impl FromStr for Keep {
 
     fn from_str(said: &str) -> Result<Self, Self::Err> {
         let number = |text: &str| text.trim().parse::<u64>().ok();
-        let keep = match said.trim().strip_suffix('%') {
-            Some(share) => number(share).filter(|share| *share <= 100).map(Self::Share),
-            None => number(said).and_then(|n| usize::try_from(n).ok()).map(Self::Last),
+        let said = said.trim();
+        let keep = match (said.strip_suffix('%'), said.strip_suffix(['k', 'K'])) {
+            (Some(share), _) => number(share).filter(|share| *share <= 100).map(Self::Share),
+            (_, Some(thousands)) => {
+                number(thousands).and_then(|n| n.checked_mul(1_000)).map(Self::Tokens)
+            }
+            _ => number(said).and_then(|n| usize::try_from(n).ok()).map(Self::Last),
         };
-        keep.ok_or_else(|| "it is neither a number of messages nor a share such as 20%".to_owned())
+        keep.ok_or_else(|| {
+            "it is neither a number of messages, a share such as 20%, nor tokens such as 20k"
+                .to_owned()
+        })
     }
 }
 
@@ -286,7 +299,17 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     };
 
     // The tail: enough units to contain the messages to keep; rather one unit too many than a split one.
-    let least = wish.keep.count(n);
+    let least = match wish.keep {
+        Keep::Tokens(most) => {
+            let mut sum = 0;
+            let fits = |unit: &&Range<usize>| {
+                sum += tokens(unit);
+                sum <= most
+            };
+            units.iter().rev().take_while(fits).map(ExactSizeIterator::len).sum::<usize>().max(1)
+        }
+        keep => keep.count(n),
+    };
     let mut cut = units.iter().rposition(|unit| n - unit.start >= least).unwrap_or(0);
     if least == 0 {
         cut = units.len();

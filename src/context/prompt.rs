@@ -58,6 +58,8 @@ pub struct Material<'a> {
     pub summaries: &'a [String],
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
+    /// What the next request will have beside the summary, from [`next`].
+    pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,
     /// The number of this part, from 1, and the number of parts.
@@ -96,7 +98,55 @@ pub fn write(material: &Material<'_>) -> String {
                 write!(out, "<file path=\"{}\">\n{}\n</file>\n\n", file.path, file.text.trim_end());
         }
     }
+    if !material.next.is_empty() {
+        out.push_str("The agent that goes on from your summary will also have this. Do not repeat it, and call nothing:\n\n");
+        let _ = write!(out, "<next-request>\n{}\n</next-request>\n\n", material.next.trim_end());
+    }
     instruct(&mut out, material);
+    out
+}
+
+/// Something that an agent can use: a tool or a skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ability {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+}
+
+/// Describes the next request to a summariser, in at most `room` tokens: the names and first words of tools and skills, and as
+/// much of the system prompt as still fits.
+pub fn next(
+    system: &str,
+    tools: &[Ability],
+    skills: &[Ability],
+    room: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> String {
+    let mut out = String::new();
+    let mut left = room;
+    let mut add = |text: &str| {
+        let tokens = count(text);
+        let fits = tokens <= left;
+        if fits {
+            left -= tokens;
+            out.push_str(text);
+        }
+        fits
+    };
+    for (name, all) in [("Tools", tools), ("Skills", skills)] {
+        let line = |one: &Ability| {
+            let description = one.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("- {}: {}\n", one.name, clip(&description, 200))
+        };
+        let _ =
+            !all.is_empty() && add(&format!("{name}:\n")) && all.iter().all(|one| add(&line(one)));
+    }
+    let mut most = system.chars().count().min(MAX_MESSAGE);
+    while most > 100 && !add(&format!("System prompt:\n{}\n", clip(system, most))) {
+        most /= 2;
+    }
     out
 }
 
@@ -117,8 +167,8 @@ fn instruct(out: &mut String, material: &Material<'_>) {
         out.push_str("Carry on what the earlier summaries say: what still holds stays, what was overtaken goes.\n");
     }
     out.push_str(
-        "What comes first in this list matters most; leave out what has nothing to say. Use these sections, in this \
-         order, under these headings, and nothing before or after them:\n\n",
+        "What comes first in this list matters most. The first three are always there; leave out others that have \
+         nothing to say. Use these sections, in this order, under these headings, and nothing before or after them:\n\n",
     );
     for (nth, (name, what)) in SECTIONS.iter().enumerate() {
         let _ = writeln!(out, "{}. ## {name}: {what}", nth + 1);
@@ -137,6 +187,22 @@ fn instruct(out: &mut String, material: &Material<'_>) {
             "\nYour summary before this one could not be used: {complaint}. Write it anew."
         );
     }
+}
+
+/// Returns the names of the headings that every summary must have.
+pub fn first_headings() -> String {
+    SECTIONS.map(|(name, _)| name).get(..3).unwrap_or_default().join(", ")
+}
+
+/// Returns true if a text has these headings, of any level.
+pub fn has_first_headings(text: &str) -> bool {
+    let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '#' | ' ' | '*' | '.' | ':' | ')');
+    let headings =
+        || text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_matches(is_mark));
+    SECTIONS
+        .iter()
+        .take(3)
+        .all(|(name, _)| headings().any(|heading| heading.eq_ignore_ascii_case(name)))
 }
 
 /// Renders a message for a prompt, with its number.
@@ -276,6 +342,7 @@ mod tests {
             messages: &["[1] user: mend it".to_owned()],
             summaries: &["It was broken.".to_owned()],
             files: &[file],
+            next: "Tools:\n- Bash: runs a command",
             focus: Some("the parser"),
             most: 900,
             complaint: Some("it was empty"),

@@ -141,6 +141,7 @@ impl Ladder {
             (0 | 1, keep) | (_, keep @ (Keep::Share(0) | Keep::Last(0))) => keep,
             (2, Keep::Share(share)) => Keep::Share(share.min(5)),
             (2, Keep::Last(n)) => Keep::Last((n / 4).max(1)),
+            (2, Keep::Tokens(tokens)) => Keep::Tokens(tokens / 4),
             _ => Keep::Last(1),
         }
     }

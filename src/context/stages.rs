@@ -11,11 +11,7 @@
 //! chunks, down to a minimum size.
 //!
 //! Invariant: a flawed summary is never returned: an empty or truncated one, one that contains thoughts or a refusal, one that is
-//! not shorter than the messages that it replaces, or one that names nothing of them. It is requested again, once.
-//!
-//! A summary that is complete but poor is also requested again once, and the better of the two is used. Even a poor one says more
-//! than the fallback, which is statistics and five shortened requests. The check compares words, so a summary in another
-//! language or wording may seem to have lost something that it says. Losses are reported and stored with the boundary.
+//! too long or lacks its first headings, or one that keeps far less than an extract would. It is requested again, once.
 
 use std::{ops::Range, time::Duration};
 
@@ -27,7 +23,6 @@ use crate::{
         phrases::PHRASES,
         plan,
         prompt::{self, Material},
-        tokens,
     },
     model::{Message, Stop, Usage},
 };
@@ -55,15 +50,16 @@ pub struct Job<'a> {
     pub earlier: &'a [String],
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
+    /// What the next request will have beside the summary.
+    pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,
     /// The window in tokens, if the model does not know its own.
     pub window: u64,
-    /// How many tokens are replaced. The summary must have fewer.
-    pub replaced: u64,
-    /// Returns what a summary lacks of the things that the work depends on, nothing if it is good enough, or an error if it is
-    /// not a summary.
-    pub lack: &'a dyn Fn(&str) -> Result<Vec<String>, Flaw>,
+    /// The summary must have fewer tokens than this.
+    pub most: u64,
+    /// Returns the flaw of a summary that says too little.
+    pub judge: &'a dyn Fn(&str) -> Result<(), Flaw>,
 }
 
 /// A summary.
@@ -122,16 +118,19 @@ pub enum Flaw {
     /// The model refuses to write it.
     #[error("is a refusal")]
     Refuses,
-    /// It names none of the requests, paths and other things that the messages name.
-    #[error("names nothing from the messages that it would replace")]
-    Strange,
-    /// It is not shorter than the messages that it would replace.
-    #[error("is {tokens} tokens long, but the messages that it would replace have only {replaced}")]
+    /// It lacks one of the headings that come first.
+    #[error("lacks the headings {}", prompt::first_headings())]
+    Unheaded,
+    /// It keeps far less than an extract would. These things are missing.
+    #[error("keeps far less of the conversation than an extract would")]
+    Poor(Vec<String>),
+    /// It is too long to replace the messages.
+    #[error("is {tokens} tokens long, but must have fewer than {most}")]
     TooLong {
         /// Its size in tokens.
         tokens: u64,
-        /// The size of those messages in tokens.
-        replaced: u64,
+        /// The size that it must stay under.
+        most: u64,
     },
 }
 
@@ -192,15 +191,7 @@ enum Aim {
     /// To be merged with others.
     Part,
     /// To replace all the messages: it must not leave anything out, and must have fewer tokens than the messages.
-    Whole { replaced: u64 },
-}
-
-/// What a model returned for a summary.
-enum Attempt {
-    /// A summary, and what it lacks.
-    Whole { text: String, lack: Vec<String> },
-    /// Text that cannot be used as a summary.
-    Flawed(Flaw),
+    Whole { most: u64 },
 }
 
 impl Stage<'_> {
@@ -210,7 +201,9 @@ impl Stage<'_> {
         let (rendered, tokens) = self.render(limit.unwrap_or(window / 2));
         let earlier: Vec<String> =
             self.job.earlier.iter().map(|text| self.within(text, room / 2)).collect();
-        let whole = Material { messages: &rendered, summaries: &earlier, ..Material::default() };
+        let next = self.job.next;
+        let whole =
+            Material { messages: &rendered, summaries: &earlier, next, ..Material::default() };
         let n_tokens = (self.count)(&prompt::write(&whole));
         if limit.is_none() && n_tokens <= room {
             return self.last(&whole, room - n_tokens);
@@ -249,7 +242,7 @@ impl Stage<'_> {
             }
             summaries = fewer;
         }
-        let merge = Material { summaries: &summaries, ..Material::default() };
+        let merge = Material { summaries: &summaries, next, ..Material::default() };
         let tokens = (self.count)(&prompt::write(&merge));
         self.stage(n_parts + 1, n_parts + 1, tokens);
         self.last(&merge, room.saturating_sub(tokens))
@@ -283,69 +276,54 @@ impl Stage<'_> {
         };
         let n_files = job.files.iter().take_while(fits).count();
         let files = job.files.get(..n_files).unwrap_or_default();
-        let most = self.answer.min(job.replaced);
+        let most = self.answer.min(job.most);
         let material = Material { files, focus: job.focus, most, ..*material };
-        let text = self.ask(&material, Aim::Whole { replaced: job.replaced })?;
+        let text = self.ask(&material, Aim::Whole { most: job.most })?;
         self.made.files = files.iter().map(|file| file.path.clone()).collect();
         Ok(text)
     }
 
-    /// Requests a summary, and once more if it is flawed or poor.
+    /// Requests a summary, and once more if it is flawed.
     fn ask(&mut self, material: &Material<'_>, aim: Aim) -> Result<String, SummaryError> {
-        let first = self.written(material, aim)?;
-        let complaint = match &first {
-            Attempt::Whole { text, lack } if lack.is_empty() => return Ok(text.clone()),
-            Attempt::Whole { lack, .. } => format!("leaves out {}", lack.join("; ")),
-            Attempt::Flawed(flaw) => flaw.to_string(),
+        let flaw = match self.written(material, aim)? {
+            Ok(text) => return Ok(text),
+            Err(flaw) => flaw,
+        };
+        let complaint = match &flaw {
+            Flaw::Poor(lacks) => format!("leaves out {}", lacks.join("; ")),
+            flaw => flaw.to_string(),
         };
         let why = format!("the summary {complaint}");
         (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
         let complaint = format!("it {complaint}");
         let material = Material { complaint: Some(&complaint), ..*material };
-        let second = self.written(&material, aim);
-        match (first, second) {
-            (Attempt::Whole { text: poor, lack: before }, Ok(Attempt::Whole { text, lack })) => {
-                Ok(if lack.len() > before.len() { poor } else { text })
-            }
-            (Attempt::Whole { text: poor, .. }, _) => Ok(poor),
-            (Attempt::Flawed(_), Ok(Attempt::Whole { text, .. })) => Ok(text),
-            (Attempt::Flawed(_), Ok(Attempt::Flawed(flaw))) => {
-                Err(SummaryError::Flawed { model: self.made.model.clone(), flaw })
-            }
-            (Attempt::Flawed(_), Err(error)) => Err(error),
-        }
+        let second = self.written(&material, aim)?;
+        second.map_err(|flaw| SummaryError::Flawed { model: self.made.model.clone(), flaw })
     }
 
     /// Makes one request and checks the answer.
-    fn written(&mut self, material: &Material<'_>, aim: Aim) -> Result<Attempt, SummaryError> {
+    fn written(
+        &mut self,
+        material: &Material<'_>,
+        aim: Aim,
+    ) -> Result<Result<String, Flaw>, SummaryError> {
         let written = self.write(material)?;
         let text = without_lead(prompt::unwrap(&written.text));
-        if let Some(flaw) = self.flaw(text, written.stop, aim) {
-            return Ok(Attempt::Flawed(flaw));
-        }
-        let lack = match aim {
-            Aim::Part => Ok(Vec::new()),
-            Aim::Whole { .. } => (self.job.lack)(text),
-        };
-        Ok(match lack {
-            Ok(lack) => Attempt::Whole { text: text.to_owned(), lack },
-            Err(flaw) => Attempt::Flawed(flaw),
-        })
+        Ok(self.checked(text, written.stop, aim).map(|()| text.to_owned()))
     }
 
-    fn flaw(&self, text: &str, stop: Option<Stop>, aim: Aim) -> Option<Flaw> {
-        match (stop, aim) {
-            (Some(Stop::Refused), _) => Some(Flaw::Refuses),
-            (Some(Stop::Length), _) => Some(Flaw::Cut),
-            _ if text.is_empty() => Some(Flaw::Empty),
-            _ if thinks(text) => Some(Flaw::Thinks),
-            _ if refuses(text) => Some(Flaw::Refuses),
-            (_, Aim::Part) => None,
-            (_, Aim::Whole { replaced }) => {
-                let tokens = prompt::weight(&prompt::wrap(text), self.count);
-                (tokens >= replaced).then_some(Flaw::TooLong { tokens, replaced })
-            }
+    fn checked(&self, text: &str, stop: Option<Stop>, aim: Aim) -> Result<(), Flaw> {
+        match stop {
+            Some(Stop::Refused) => return Err(Flaw::Refuses),
+            Some(Stop::Length) => return Err(Flaw::Cut),
+            _ if text.is_empty() => return Err(Flaw::Empty),
+            _ if thinks(text) => return Err(Flaw::Thinks),
+            _ if refuses(text) => return Err(Flaw::Refuses),
+            _ => {}
         }
+        let Aim::Whole { most } = aim else { return Ok(()) };
+        let tokens = prompt::weight(&prompt::wrap(text), self.count);
+        if tokens >= most { Err(Flaw::TooLong { tokens, most }) } else { (self.job.judge)(text) }
     }
 
     /// Makes one request.
@@ -486,17 +464,6 @@ fn refuses(text: &str) -> bool {
             .any(|words| start.starts_with(words) || after.starts_with(words))
 }
 
-/// Returns true if a text declines to summarise anywhere, in the first person. If it names what the messages
-/// name, these words belong to the conversation.
-pub(super) fn declines(text: &str) -> bool {
-    let text = text.to_lowercase().replace('\u{2019}', "'");
-    let is_whole = |(at, _): (usize, &str)| {
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        before.is_none_or(|c| !c.is_alphabetic() || tokens::is_dense(c))
-    };
-    PHRASES.model.declines.iter().any(|words| text.match_indices(words).any(is_whole))
-}
-
 fn has_sections(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('#'))
 }
@@ -614,10 +581,11 @@ mod tests {
             messages: &numbered,
             earlier: &["Earlier on, a was done.".to_owned()],
             files: &[file(1), file(100_000)],
+            next: "Tools:\n- Bash: runs a command",
             focus: Some("the focus"),
             window: 32_000,
-            replaced,
-            lack: &|_| Ok(Vec::new()),
+            most: replaced,
+            judge: &|_| Ok(()),
         };
         let mut events = Vec::new();
         let made =
@@ -645,6 +613,7 @@ mod tests {
             "[12] assistant: done 2",
             "Earlier on, a was done.",
             "the focus",
+            "- Bash: runs a command",
             "<file path=\"/w/1\">",
         ] {
             assert!(prompt.contains(said), "{said}\n{prompt}");
@@ -707,10 +676,11 @@ mod tests {
             messages: &numbered,
             earlier: &["e".repeat(200_000)],
             files: &[],
+            next: "",
             focus: None,
             window: 8_000,
-            replaced: 50_000,
-            lack: &|_| Ok(Vec::new()),
+            most: 50_000,
+            judge: &|_| Ok(()),
         };
         let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
         assert_eq!(made.unwrap().text, "Short.");
@@ -730,10 +700,11 @@ mod tests {
     }
 
     #[test]
-    fn of_two_poor_summaries_the_better_one_stands() {
-        let lack = |text: &str| {
+    fn a_poor_summary_is_asked_for_again_with_what_it_lacks() {
+        let judge = |text: &str| {
             let lost = ["a.rs", "b.rs", "c.rs"].iter().filter(|of| !text.contains(*of));
-            Ok(lost.map(|of| (*of).to_owned()).collect())
+            let lost: Vec<String> = lost.map(|of| (*of).to_owned()).collect();
+            if lost.is_empty() { Ok(()) } else { Err(Flaw::Poor(lost)) }
         };
         let messages = conversation(3);
         let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
@@ -744,23 +715,25 @@ mod tests {
                 messages: &numbered,
                 earlier: &[],
                 files: &[],
+                next: "",
                 focus: None,
                 window: 32_000,
-                replaced: 5_000,
-                lack: &lack,
+                most: 5_000,
+                judge: &judge,
             };
             let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
             assert_eq!(by.asked.borrow().len(), n);
             let complains =
                 by.asked.borrow().get(1).is_none_or(|asked| asked.contains("it leaves out c.rs"));
             assert!(complains, "{:?}", by.asked.borrow().get(1));
-            made.unwrap().text
+            made.map(|made| made.text)
         };
-        assert_eq!(stands(["a.rs, b.rs and c.rs", ""], 1), "a.rs, b.rs and c.rs");
-        assert_eq!(stands(["a.rs and b.rs", "c.rs"], 2), "a.rs and b.rs");
-        assert_eq!(stands(["a.rs and b.rs", "b.rs and c.rs"], 2), "b.rs and c.rs");
-        // A second one that cannot stand leaves the first.
-        assert_eq!(stands(["a.rs and b.rs", "I'm sorry, I cannot help."], 2), "a.rs and b.rs");
+        assert_eq!(stands(["a.rs, b.rs and c.rs", ""], 1).unwrap(), "a.rs, b.rs and c.rs");
+        assert_eq!(stands(["a.rs and b.rs", "a.rs b.rs c.rs"], 2).unwrap(), "a.rs b.rs c.rs");
+        for second in ["b.rs and c.rs", "I'm sorry, I cannot help."] {
+            let error = stands(["a.rs and b.rs", second], 2).unwrap_err();
+            assert!(matches!(error, SummaryError::Flawed { .. }), "{error}");
+        }
     }
 
     #[test]
@@ -770,7 +743,7 @@ mod tests {
         assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.");
         let by = scripted(32_000, |_| long.clone());
         let (made, events) = run(&conversation(3), &by, 5_000);
-        let flaw = Flaw::TooLong { tokens: 10_050, replaced: 5_000 };
+        let flaw = Flaw::TooLong { tokens: 10_050, most: 5_000 };
         assert_eq!(made, Err(SummaryError::Flawed { model: "scripted".to_owned(), flaw }));
         assert_eq!((by.asked.borrow().len(), events.len()), (2, 1));
     }
@@ -837,10 +810,11 @@ mod tests {
             messages: &numbered,
             earlier: &[],
             files: &[],
+            next: "",
             focus: None,
             window: 32_000,
-            replaced: 5_000,
-            lack: &|_| Ok(Vec::new()),
+            most: 5_000,
+            judge: &|_| Ok(()),
         };
         let left = || Duration::from_secs(1 - asked.get());
         let made = summarize(&job, &by, &count, &left, &mut |_| ());

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::shape::{named, report};
 use crate::model::hint::{Hint, Line};
 use crate::{
-    context::loss::Loss,
+    context::facts::Loss,
     model::{CheckpointNumber, CutOff, EntryId, EntryNumber, OperationNumber, Resized, Timestamp},
     session::Damaged,
     wire::{Earlier, How},

@@ -10,7 +10,7 @@ use super::{
 use crate::model::hint::{Hint, Line};
 use crate::{
     context::{
-        loss::Loss,
+        facts::Loss,
         plan::{Nearness, Nothing},
     },
     model::{EntryId, OperationNumber, Usage},

@@ -85,6 +85,15 @@ impl Masking {
         Self { masks, known: Known::new(known), whole }
     }
 
+    /// Masks the secrets in these texts wherever they are repeated: a rule may find one only by the words around it.
+    pub(crate) fn of<'t>(texts: impl Iterator<Item = &'t str>, allowed: &Allowed) -> Self {
+        let rules = Rules::get();
+        let found = texts.flat_map(|text| rules.find(text.as_bytes()));
+        let found = found.filter(|one| !allowed.has(rules, one));
+        let known = found.map(|one| (one.secret, rules.name(one.rule))).collect();
+        Self::new(Masks { secrets: Some(allowed.clone()), ..Masks::default() }, known)
+    }
+
     /// If a truncated text ends with the beginning of a known secret, replaces that beginning with a mark.
     pub fn mask_beginning(&self, text: &str) -> Option<String> {
         let beginning = |(secret, rule): &(String, &'static str)| {

@@ -146,7 +146,7 @@ pub enum SettingsError {
 /// The keys that a store's own settings may also set: how much of a session a model sees and when it is compacted, and the
 /// timeouts and parameters of requests to a model. All other keys are the user's alone, so by default a key that runs programs,
 /// sends data, reads beyond a session, excludes sessions or decides what is secret is closed.
-const OPEN: [&[&str]; 28] = [
+const OPEN: [&[&str]; 29] = [
     &["window", "default"],
     &["window", "block"],
     &["window", "warn"],
@@ -161,6 +161,7 @@ const OPEN: [&[&str]; 28] = [
     &["compaction", "keep"],
     &["compaction", "focus"],
     &["compaction", "percent"],
+    &["compaction", "at"],
     &["compaction", "reserve"],
     &["compaction", "timeout"],
     &["compaction", "strict"],
@@ -469,6 +470,8 @@ mod tests {
             [
                 "hints",
                 "compaction.summarizer",
+                "compaction.auto",
+                "compaction.skills",
                 "compaction.outside",
                 "compaction.before",
                 "compaction.after",
@@ -550,6 +553,9 @@ mod tests {
                 keep: some("20%"),
                 focus: some(""),
                 percent: Some(80),
+                at: Some(1_000_000),
+                auto: false,
+                skills: Some(String::new()),
                 reserve: Some(16_384),
                 timeout: Some(180),
                 strict: false,

@@ -103,17 +103,23 @@ pub struct Channel {
 pub struct Compaction {
     /// The provider that writes summaries, or `extract`.
     pub summarizer: Option<String>,
-    /// How much is kept unchanged: a number of messages, or a share.
+    /// How much is kept unchanged: a number of messages, a share, or tokens.
     pub keep: Option<String>,
     /// The subject that summaries should focus on.
     pub focus: Option<String>,
     /// The percentage of the window at which a compaction is due.
     pub percent: Option<u64>,
+    /// The number of tokens at which a compaction is due, if that is less.
+    pub at: Option<u64>,
     /// How many tokens of the window are reserved for an answer.
     pub reserve: Option<u64>,
+    /// Whether a session that undertext created is compacted as soon as an append makes it due.
+    pub auto: bool,
+    /// A folder with skills. Their names and descriptions are told to the summariser.
+    pub skills: Option<String>,
     /// The timeout in seconds.
     pub timeout: Option<u64>,
-    /// Whether a failing model is an error; otherwise the fallback is used.
+    /// Whether a failing model is an error; otherwise an extract is used.
     pub strict: bool,
     /// Whether the summariser may see files outside the user's working folder.
     pub outside: bool,

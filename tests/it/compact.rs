@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::{
         Origin,
+        compact::Writer,
         cut::Limit,
         event::Event,
         history::Limits,
@@ -50,6 +51,7 @@ fn usual<'a>() -> Compacting<'a> {
     Compacting::of(Box::leak(Box::new(asked(200_000))), &clock)
 }
 
+#[expect(clippy::large_types_passed_by_value, reason = "each test makes its own")]
 fn compact(
     archive: &mut Archive,
     session: &Session,
@@ -559,17 +561,21 @@ impl Summarizer for Says<'_> {
     }
 }
 
+/// A summary that says enough of these sessions.
+const GOOD: &str = "## Request and intent\nEach question is about the parser.\n## Current focus\nThe parser, in /w/0.rs, \
+                    /w/1.rs, /w/2.rs, /w/3.rs, /w/4.rs, /w/5.rs and /w/6.rs.\n## Errors and fixes\nnone";
+
 #[test]
 fn a_model_writes_the_summary_and_hooks_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = taken_up(folder.path(), "claude", 10);
-    let model = Says(vec![Ok("## Current focus\nThe parser, in /w/1.rs and /w/2.rs.")].into());
+    let model = Says(vec![Ok(GOOD)].into());
     let told = std::cell::RefCell::new(Vec::new());
     let hook = |value: &Value| {
         told.borrow_mut().push(value.clone());
         Ok(())
     };
-    let (by, before, after) = (Some(&model as &dyn Summarizer), Some(&hook as _), Some(&hook as _));
+    let (by, before, after) = (Writer::Model(&model), Some(&hook as _), Some(&hook as _));
     let made =
         compact(&mut archive, &session, Compacting { by, before, after, ..usual() }).unwrap();
     assert_eq!(made.model.as_deref(), Some("says-1"));
@@ -593,8 +599,11 @@ fn what_fails_changes_nothing() {
         undertext::context::model::Fault::Unreachable { said: "gone".to_owned(), after: None };
     let broken = || Err(ModelError { model: "says".to_owned(), fault: fault.clone() });
     let model = Says(vec![broken(), broken()].into());
-    let failed =
-        compact(&mut archive, &session, Compacting { by: Some(&model), strict: true, ..usual() });
+    let failed = compact(
+        &mut archive,
+        &session,
+        Compacting { by: Writer::Model(&model), strict: true, ..usual() },
+    );
     assert!(matches!(failed, Err(OpsError::Summary { .. })), "{failed:?}");
     let refuse = |_: &Value| Err("not today".to_owned());
     let failed = compact(&mut archive, &session, Compacting { before: Some(&refuse), ..usual() });
@@ -604,15 +613,16 @@ fn what_fails_changes_nothing() {
     let late = compact(
         &mut archive,
         &session,
-        Compacting { by: Some(&model), limit: std::time::Duration::ZERO, ..usual() },
+        Compacting { by: Writer::Model(&model), limit: std::time::Duration::ZERO, ..usual() },
     );
     assert!(matches!(late, Err(OpsError::Summary { .. })), "{late:?}");
     let after = (sent(&archive, &session), archive.store().state(session.key).unwrap().hash());
     assert_eq!(before, after);
 
-    // Unless strict, the fallback says that it is one.
+    // Unless strict, an extract says that it replaces a summary.
     let model = Says(vec![broken()].into());
-    let made = compact(&mut archive, &session, Compacting { by: Some(&model), ..usual() }).unwrap();
+    let made = compact(&mut archive, &session, Compacting { by: Writer::Model(&model), ..usual() })
+        .unwrap();
     assert!(made.fallback.unwrap().contains("gone"));
     assert_eq!(made.kept, 12);
 }
@@ -639,9 +649,9 @@ fn a_flawed_summary_is_asked_for_again_once_and_then_replaced() {
         let by = Http::new(Endpoint::new(api, &server.url(), "m")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (mut archive, session) = taken_up(folder.path(), "claude", 10);
-        let by_server = || Compacting { by: Some(&by), ..usual() };
+        let by_server = || Compacting { by: Writer::Model(&by), ..usual() };
         // The second one is good.
-        server.queue([flaw.clone(), text("## Current focus\nThe parser, in /w/1.rs.")]);
+        server.queue([flaw.clone(), text(GOOD)]);
         let made = compact(&mut archive, &session, by_server()).unwrap();
         assert!(
             made.text.contains("The parser, in") && made.fallback.is_none(),
@@ -667,19 +677,22 @@ fn what_a_summary_no_longer_names_is_kept_with_it() {
     for agent in AGENTS {
         let folder = tempfile::tempdir().unwrap();
         let (mut archive, session) = taken_up(folder.path(), agent, 10);
-        let says = "The files /w/1.rs and 2.rs were read; question 7 is open.";
+        let says = "## Request and intent\nEach question is about all work and no play.\n## Current focus\n/w/0.rs, /w/1.rs, 2.rs, /w/4.rs, /w/5.rs and /w/6.rs\n## Errors and fixes";
         let model = Says(vec![Ok(says)].into());
-        let made =
-            compact(&mut archive, &session, Compacting { by: Some(&model), ..usual() }).unwrap();
-        assert!(made.losses.iter().any(|loss| loss.of > loss.kept), "{agent}: {:?}", made.losses);
+        let made = compact(
+            &mut archive,
+            &session,
+            Compacting { by: Writer::Model(&model), appendix: false, ..usual() },
+        )
+        .unwrap();
         let [boundary] = &verbs::audit_boundaries(&archive.at(&session).unwrap()).unwrap()[..]
         else {
             panic!("{agent}")
         };
         assert_eq!((&boundary.losses, boundary.undone), (&made.losses, false));
         if agent == "claude" {
-            let paths = &boundary.losses[0];
-            assert_eq!((paths.of, paths.kept), (8, 2), "{paths:?}");
+            let paths = boundary.losses.iter().find(|loss| loss.kind.as_str() == "paths").unwrap();
+            assert_eq!((paths.of, paths.kept), (8, 6), "{paths:?}");
             assert!(paths.lost.contains(&"/w/3.rs".to_owned()));
         }
         undone(&mut archive, &session);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use undertext::{
+    context::compact::Writer,
     context::model::{ModelError, Summarizer, SummaryRequest, Written},
     model::{Message, Timestamp},
     verbs::{self, Archive, Compacting, Handle, Layers, Waited, Workspace},
@@ -32,7 +33,8 @@ impl Summarizer for Slow {
     fn summarize(&self, _: &SummaryRequest) -> Result<Written, ModelError> {
         self.asked.send(()).unwrap();
         self.told.recv().unwrap();
-        let text = "Everything that was said, in a few words.".to_owned();
+        let words = "Everything that was said, in a few words.";
+        let text = format!("## Request and intent\n{words}\n## Current focus\n## Errors and fixes");
         Ok(Written { text, ..Written::default() })
     }
 }
@@ -70,7 +72,8 @@ fn threads_wait_for_a_compaction_or_give_up_with_the_conversation_before_it() {
     });
     let (asked, clock) = (asked(200_000), || Timestamp(0));
     let slow = Slow { asked: asked_of, told };
-    let wanted = Compacting { by: Some(&slow), limit: LONG, ..Compacting::of(&asked, &clock) };
+    let wanted =
+        Compacting { by: Writer::Model(&slow), limit: LONG, ..Compacting::of(&asked, &clock) };
     let compacted = handle.compact(&wanted, &mut |_| ()).unwrap();
     assert!(compacted.done.operation.is_some());
     let (given_up, patient) = others.join().unwrap();

@@ -523,8 +523,9 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
             files: &[],
             focus: None,
             window: 96_000,
-            replaced: 50_000,
-            lack: &|_| Ok(Vec::new()),
+            most: 50_000,
+            judge: &|_| Ok(()),
+            next: "",
         };
         let count = |text: &str| text.len() as u64 / 4;
         let mut retries = 0;

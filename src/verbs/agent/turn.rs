@@ -83,7 +83,8 @@ pub fn turn(
         texts.iter().map(|text| tokens::estimate(text)).sum::<u64>()
     });
     let beside = turning.compacting.beside + beside.sum::<u64>();
-    let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
+    let mut wanted =
+        Compacting { beside, log: Some(&log), tools: turning.tools, ..turning.compacting };
     let mut stood = Stood::of(&session.state);
     // Checked before the prompt is written, so that an impossible turn leaves no trace.
     let first = sendable_context(session, wanted.asked)?;

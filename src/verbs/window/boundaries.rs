@@ -15,7 +15,7 @@ use std::{
 
 use crate::{
     archive::At,
-    context::{Item, loss::Check, plan::Piece},
+    context::{Item, facts::Facts, plan::Piece},
     json::Raw,
     model::{Command, EntryNumber, Kind, Landmark, Message, Operation, PlaceNumber, Role, Text},
     report::Boundary,
@@ -227,7 +227,7 @@ fn checked<'a>(
     // An encrypted summary cannot be checked.
     let losses = match summary.trim() {
         "" => Vec::new(),
-        summary => Check::of(summary, &pieces.iter().collect::<Vec<_>>()).losses(),
+        summary => Facts::of(&pieces.iter().collect::<Vec<_>>()).check(summary).losses(),
     };
     let line = view.line(entry)?;
     let told = Raw::object(&line).map(|record| session.format.earlier(record));

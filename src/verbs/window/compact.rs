@@ -10,7 +10,10 @@
 //! Invariant: no file is written that an agent would not resume as intended.
 //! Invariant: a compaction that fails or times out changes nothing.
 
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::{LazyCell, RefCell},
+    time::Duration,
+};
 
 use serde_json::json;
 
@@ -25,22 +28,26 @@ use crate::{
     },
     context::{
         Item, Origin,
-        compact::{self, CompactError, Task},
+        compact::{self, CompactError, Task, Writer},
+        cut,
         event::{Cause, Event},
         measure::{Measured, Scale},
         plan::{self, Nearness, Nothing, Piece, Wish},
+        prompt::{self, Ability},
         stages::SummaryError,
     },
     files::at::Standing,
     json::Raw,
-    model::{Block, Command, EntryNumber, Kind, Message, Role},
+    model::{Block, CheckpointNumber, Command, EntryNumber, Kind, Message, Role},
     report::{Compacted, Done, Notice, Part, Parts, Planned},
+    secrets::Masking,
     session::{
         Damages, Session,
         plan::{Plan, Steps, branch_text, given},
     },
     verbs::{
         OpsError,
+        find::members::turns_of,
         window::{
             compaction::Compacting,
             excerpts::excerpts,
@@ -155,10 +162,66 @@ impl Found {
             around: around.map_or(0, |around| self.count(&around.concat())),
             window: self.window(wanted),
             wish: self.wish(wanted),
+            next: "",
             focus: None,
             files: &[],
             strict: false,
+            back: None,
+            appendix: wanted.appendix,
+            mask: &str::to_owned,
         }
+    }
+
+    /// Returns the command that shows the turns which a summary replaces.
+    fn back(&self, session: &At<'_>, plan: &plan::Plan) -> Result<Option<String>, OpsError> {
+        let ends = [plan.summarised.first(), plan.summarised.last()];
+        let ends = ends.map(|place| self.said(&place.copied().into_iter().collect::<Vec<_>>()));
+        let ends: Vec<EntryNumber> = ends.iter().flatten().map(|said| said.entry).collect();
+        let turns = turns_of(session.store, session, &ends)?;
+        let (first, last) = (turns.values().next(), turns.values().next_back());
+        Ok(first.zip(last).map(|(first, last)| {
+            // What earlier summaries stand for is before that.
+            let first = if plan.carried.is_empty() { *first } else { CheckpointNumber::FIRST };
+            format!("undertext show {}@{first}..@{last}", cut::quoted(&session.name.id))
+        }))
+    }
+
+    /// Returns what masks the secrets of the messages.
+    fn masking(&self, wanted: &Compacting<'_>) -> Masking {
+        let blocks = self.heard.iter().flat_map(|heard| &heard.message.blocks);
+        let text = |block: &'_ Block| match block {
+            Block::Text(text) | Block::Call { input: text, .. } => text.clone(),
+            block => block.answer_text().into_owned(),
+        };
+        let texts: Vec<String> = blocks.map(text).collect();
+        let allowed = wanted.allowed.cloned().unwrap_or_default();
+        Masking::of(texts.iter().map(String::as_str), &allowed)
+    }
+
+    /// Describes the next request to a summariser: its system prompt, tools and skills, in a twentieth of the window.
+    fn next(&self, pieces: &[Piece<'_>], plan: &plan::Plan, wanted: &Compacting<'_>) -> String {
+        let told = &self.material.told;
+        let own = plan.system.iter().filter_map(|at| pieces.get(*at));
+        let own: Vec<String> = own.map(|piece| piece.message.text()).collect();
+        let system =
+            if own.is_empty() { told.system.clone().unwrap_or_default() } else { own.join("\n") };
+        let ability = |name: &str, description: &str| Ability {
+            name: name.to_owned(),
+            description: description.to_owned(),
+        };
+        let mut tools: Vec<Ability> =
+            wanted.tools.iter().map(|tool| ability(&tool.name, &tool.description)).collect();
+        if let Some(all) = told.tools.as_ref().filter(|_| tools.is_empty())
+            && let Some(all) = Raw::value(all.as_bytes())
+        {
+            tools.extend(all.items().filter_map(|tool| {
+                let tool = tool.get("function").unwrap_or(tool);
+                let text = |key| tool.get(key).and_then(Raw::text);
+                Some(ability(&text("name")?, &text("description").unwrap_or_default()))
+            }));
+        }
+        let count = |text: &str| self.count(text);
+        prompt::next(&system, &tools, wanted.skills, self.window(wanted) / 20, &count)
     }
 
     /// Returns a compaction if it makes the context smaller in the form in which the session's agent sends it.
@@ -234,11 +297,11 @@ pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Plan
     let count = |text: &str| found.count(text);
     let mut losses = Vec::new();
     if nothing.is_none() {
-        let made = compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ());
+        let made = compact::compact(&task, Writer::Extract, &count, &|| Duration::MAX, &mut |_| ());
         match found.gaining(made, session, true) {
             Ok(made) => losses = made.losses,
             // A model may write a shorter summary.
-            Err(CompactError::Nothing(why)) if wanted.by.is_none() => {
+            Err(CompactError::Nothing(why)) if matches!(wanted.by, Writer::Extract) => {
                 (nothing, parts) = (Some(why), Parts::default());
             }
             Err(_) => {}
@@ -255,7 +318,7 @@ pub fn try_compaction(
     workspace: &Workspace,
     wanted: &Compacting<'_>,
 ) -> Result<(), OpsError> {
-    let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
+    let tried = Compacting { by: Writer::Extract, before: None, after: None, log: None, ..*wanted };
     compact(session, workspace, &tried, &mut |_| ()).map(drop)
 }
 
@@ -337,14 +400,23 @@ pub fn compact(
     wanted.tell_before(session, tokens, window, [plan.summarised.len(), plan.kept.len()])?;
     let folder = session.store.card(session.key)?.folder;
     let excerpts = match wanted.by {
-        Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
-        None => Vec::new(),
+        Writer::Model(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
+        Writer::Extract | Writer::Caller(_) => Vec::new(),
+    };
+    let back = found.back(session, &plan)?;
+    let masking = LazyCell::new(|| found.masking(wanted));
+    let next = match wanted.by {
+        Writer::Model(_) => found.next(&pieces, &plan, wanted),
+        Writer::Extract | Writer::Caller(_) => String::new(),
     };
     let task = Task {
         run: session.state.next_operation().get(),
+        next: &next,
         focus: wanted.focus,
         files: &excerpts,
         strict: wanted.strict,
+        back: back.as_deref(),
+        mask: &|text| masking.mask(text).text.into_owned(),
         ..found.task(session, folder.as_deref(), &pieces, wanted)
     };
     let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
@@ -360,7 +432,7 @@ pub fn compact(
     let count = |text: &str| found.count(text);
     let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
     let made = compact::compact(&task, wanted.by, &count, &left, &mut told);
-    let made = match found.gaining(made, session, wanted.by.is_none()) {
+    let made = match found.gaining(made, session, matches!(wanted.by, Writer::Extract)) {
         Ok(made) => made,
         Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
         Err(CompactError::Summary(error)) => {
@@ -372,24 +444,9 @@ pub fn compact(
         }
     };
     let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
-    let mut compacted = Compacted {
-        branch,
-        text: made.summary,
-        summarised: made.plan.summarised.len(),
-        kept: made.plan.kept.len(),
-        carried: made.plan.carried.len(),
-        pre_tokens: made.pre_tokens,
-        post_tokens: made.post_tokens,
-        window,
-        files: made.files,
-        model: Some(made.model),
-        usage: made.usage,
-        duration_ms: elapsed(),
-        fallback: made.fallback,
-        losses: made.losses,
-        done: Done { notices, ..Done::default() },
-        ..Compacted::default()
-    };
+    let done = Done { notices, ..Done::default() };
+    let mut compacted =
+        Compacted { window, duration_ms: elapsed(), done, ..reported(branch, made) };
     let writing = Writing {
         workspace,
         found: &found,
@@ -410,6 +467,25 @@ pub fn compact(
     end.iter().for_each(emit);
     compacted.after = wanted.tell_after(session, &compacted).err();
     Ok(compacted)
+}
+
+/// Returns the report of a compaction that is to be written.
+fn reported(branch: String, made: compact::Compaction) -> Compacted {
+    Compacted {
+        branch,
+        text: made.summary,
+        summarised: made.plan.summarised.len(),
+        kept: made.plan.kept.len(),
+        carried: made.plan.carried.len(),
+        pre_tokens: made.pre_tokens,
+        post_tokens: made.post_tokens,
+        files: made.files,
+        model: Some(made.model),
+        usage: made.usage,
+        fallback: made.fallback,
+        losses: made.losses,
+        ..Compacted::default()
+    }
 }
 
 /// A compaction with its summary, ready to be written.

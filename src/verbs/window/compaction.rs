@@ -6,15 +6,18 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{
+        compact::Writer,
         event::{Cause, Event},
         machine,
         measure::{Measured, Word},
-        model::Summarizer,
+        model::Tool,
         plan::{self, Keep, Nearness, Trigger},
+        prompt::Ability,
         visible::Visible,
     },
     model::Timestamp,
     report::Compacted,
+    secrets::Allowed,
     session::Session,
     verbs::{Asked, Context, OpsError},
 };
@@ -37,16 +40,24 @@ pub struct Compacting<'a> {
     pub again: bool,
     /// What the user wants the summary to focus on.
     pub focus: Option<&'a str>,
+    /// The tools of the next request, if the caller offers any; otherwise those that the session's file names.
+    pub tools: &'a [Tool],
+    /// The skills that the agent can read.
+    pub skills: &'a [Ability],
     /// Which of the files named in the session a summariser may read; none by default.
     pub visible: Visible<'a>,
-    /// Whether a failing model is an error. Otherwise statistics and the last requests replace the summary.
+    /// Whether a failing model is an error. Otherwise an extract replaces its summary.
     pub strict: bool,
     /// The window that the provider reported, which takes precedence over what is known of the model.
     pub named: Option<u64>,
     /// The tokens of a request apart from its messages, such as tool definitions.
     pub beside: u64,
-    /// The writer of the summary. Without one, the extract is used, which needs no model.
-    pub by: Option<&'a dyn Summarizer>,
+    /// Who writes the summary.
+    pub by: Writer<'a>,
+    /// Whether a written summary gets an appendix.
+    pub appendix: bool,
+    /// What is not masked in it although it looks like a secret.
+    pub allowed: Option<&'a Allowed>,
     /// How long it may take.
     pub limit: Duration,
     /// The clock.
@@ -69,11 +80,15 @@ impl<'a> Compacting<'a> {
             keep: plan::KEEP,
             again: false,
             focus: None,
+            tools: &[],
+            skills: &[],
             visible: Visible::default(),
             strict: false,
             named: None,
             beside: 0,
-            by: None,
+            by: Writer::Extract,
+            appendix: true,
+            allowed: None,
             limit: machine::LIMIT,
             clock,
             before: None,
@@ -145,18 +160,21 @@ pub struct Rule {
     pub percent: u64,
     /// The tokens reserved for an answer; at most a quarter of the window counts.
     pub reserve: u64,
+    /// A number of tokens from which it is due, if that is less.
+    pub at: Option<u64>,
 }
 
 impl Default for Rule {
     fn default() -> Self {
-        let Trigger { percent, reserve, .. } = Trigger::of(0);
-        Self { percent, reserve }
+        let Trigger { percent, reserve, at, .. } = Trigger::of(0);
+        Self { percent, reserve, at }
     }
 }
 
 impl Rule {
     /// Returns how near a context of this size is.
     pub fn near(self, window: u64, tokens: u64) -> Nearness {
-        Trigger { window, percent: self.percent, reserve: self.reserve }.near(tokens)
+        let Self { percent, reserve, at } = self;
+        Trigger { window, percent, reserve, at }.near(tokens)
     }
 }

@@ -94,7 +94,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     kept                4    864 tokens
     earlier summaries   0      0 tokens
     system prompt       0      0 tokens
-    The extract names 5 of 5 requests
+    The extract names 8 of 8 requests
     The context is at about 4,322 of 32,000 tokens; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing was changed
@@ -102,7 +102,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 17 messages, kept 3 messages
-    The context went from about 4,322 to 2,325 tokens in a 32,000-token window
+    The context went from about 4,322 to 967 tokens in a 32,000-token window
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -114,7 +114,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     assert_snapshot!(env.run(&["undo"]).masked(), @r#"
     entry-id is now at the end of @9 "18 all work and no play all work and no play…"
     Undid operation 3 (compact)
-    Context about 2k → 4k tokens (13%): the compaction at 04:05 is undone too.
+    Context about 967 → 4k tokens (13%): the compaction at 04:05 is undone too.
     Redo  undertext redo
     "#);
     let context = env.run(&["context", "--json"]).success().stdout;
@@ -240,10 +240,10 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 14 messages, kept 6 messages
-    The context went from about 4,322 to 1,733 tokens in a 32,000-token window
+    The context went from about 4,322 to 1,632 tokens in a 32,000-token window
     ------- stderr -------
     warning: no model wrote a summary: dies: the request failed: exit code 7
-    Used statistics and the last requests instead
+    Used an extract instead
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
     ");
@@ -365,7 +365,7 @@ fn a_session_that_a_provider_refused_is_recovered() {
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     assert_snapshot!(env.run(&["recover", "--error", said]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    The context went from about 30,000 to 10,477 tokens in a 16,000-token window
+    The context went from about 30,000 to 6,739 tokens in a 16,000-token window
     Recorded as operation 3
     ------- stderr -------
     hint: to undo the last operation: undertext undo
@@ -573,7 +573,7 @@ fn a_recovery_is_told_by_the_count_by_which_it_was_judged() {
     let done = json(&env.run(&["recover", "--error", said, "--json"]).success().stdout);
     let figure = |key: &str| done[key].as_u64().unwrap();
     assert_eq!((figure("pre_tokens"), figure("window")), (90_000, 16_384));
-    assert!((4_000..16_384).contains(&figure("post_tokens")), "{done}");
+    assert!((1_000..16_384).contains(&figure("post_tokens")), "{done}");
 }
 
 /// What `compact` tells of a compaction, a recovery and a turn tell too.
@@ -630,6 +630,10 @@ fn a_person_who_insists_has_a_session_shrunk_by_any_words() {
     env.run(&["verify"]).success();
 }
 
+/// A summary that is good enough and forgets numbers and names.
+const FORGETS: &str = "## Request and intent\nAll work and no play, and something was to be mended in parse.rs.\n\
+                       ## Current focus\nplay\n## Errors and fixes\nnone";
+
 #[test]
 fn what_a_summary_lost_is_counted_before_and_listed_after() {
     let env = talked(18);
@@ -638,17 +642,21 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     }
     more(&env);
     let plan = env.run(&["compact", "--dry-run", "--keep", "3"]).success().stdout;
-    assert!(plan.contains("The extract names 1 of 1 paths, 1 of 1 numbers"), "{plan}");
-    let forgets =
-        program(&env, "forgets", "cat > /dev/null; echo 'Something was mended in parse.rs.'");
+    assert!(
+        plan.contains("The extract names 20 of 20 requests, 1 of 1 paths, 1 of 1 numbers"),
+        "{plan}"
+    );
+    let forgets = program(&env, "forgets", &format!("cat > /dev/null; echo '{FORGETS}'"));
     settings(&env, &format!("[provider.f]\nkind = \"command\"\ncommand = \"{forgets}\"\n"));
     assert_snapshot!(env.run(&["audit", "--boundary"]), @"This session has no compactions");
-    let done = env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success().stdout;
-    assert!(done.contains("The summary names 0 of 1 numbers, 0 of 5 requests, 0 of 2"), "{done}");
+    let done = env.run(&["compact", "--summarizer", "f", "--keep", "3", "--no-appendix"]);
+    let done = done.success().stdout;
+    assert!(done.contains("0 of 1 numbers, 0 of 2 identifiers"), "{done}");
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
     for line in [
         "paths: all 1 are in the summary",
-        "numbers: 1 of 1 lost: 8080",
+        "numbers: 1 of 1 lost: ",
+        "on port 8080",
         "identifiers: 2 of 2 lost: ",
         "E0308",
         "build_all",
@@ -658,7 +666,7 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     let told = json(&env.run(&["audit", "--boundary", "--json"]).success().stdout);
     assert_eq!(
         (told["type"].as_str(), told["losses"][0]["kind"].as_str()),
-        (Some("boundary"), Some("paths"))
+        (Some("boundary"), Some("requests"))
     );
     // It says what made it, behind which turn, and what it did to the context.
     let status = json(&env.run(&["status", "--json"]).success().stdout);
@@ -706,16 +714,16 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
     assert_snapshot!(told("claude-garden.jsonl"), @"
     @2  df0df268  2026-08-20 09:01  1,630 → 210 tokens
       11 messages summarised by the agent (manual), 0 kept
-      paths: 1 of 2 lost: /home/ann/garden/beds.md
       requests: 1 of 2 lost
         Which beds need water today? The notes are in beds.md, the rain in rain.csv.
+      paths: 1 of 2 lost: /home/ann/garden/beds.md
     ");
     assert_snapshot!(told("pi-boat.jsonl"), @"
     @2  0fc116e4  2026-07-04 18:01  260 tokens before
       4 messages summarised by the agent, 2 kept
-      paths: 1 of 1 lost: hull.txt
       requests: 1 of 1 lost
         How much paint does the hull take?
+      paths: 1 of 1 lost: hull.txt
     ");
     assert_snapshot!(told("native-rewind.jsonl"), @"
     @4  d14b0989  2026-03-14 09:00  1,200 → 300 tokens
