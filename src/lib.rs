@@ -15,7 +15,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let workspace = verbs::workspace(folder.path());
 //! let mut archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
-//! let session = verbs::new(&mut archive, &Layers::default(), &workspace)?.session;
+//! let session = verbs::new(&archive, &Layers::default(), &workspace)?.session;
 //!
 //! // A batch is one operation. Each user message gets a checkpoint before it.
 //! let said = [

@@ -8,9 +8,9 @@ use crate::live;
 const LOOKS: u32 = 5;
 
 /// A process that holds a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// Process id.
+    /// Process id; 0 if the system does not report it.
     pub pid: u32,
     /// Command line; empty if it cannot be read.
     pub command: String,
@@ -19,6 +19,7 @@ pub struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.command.as_str() {
+            "" if self.pid == 0 => f.write_str("another process"),
             "" => write!(f, "process {}", self.pid),
             command => write!(f, "process {} ({command})", self.pid),
         }

@@ -23,7 +23,7 @@ use crate::{
         holder::{Holder, holder},
     },
     disk::{self, Disk, IfHeld, Links},
-    model::{LOCK, WATCHED},
+    model::{COMPACTING, LOCK, WATCHED},
 };
 
 /// How long a program waits before it reports that it is waiting.
@@ -129,5 +129,5 @@ pub(crate) fn watch_alone(
 
 /// Returns true if this is the name of a lock file in a store's folder.
 pub(crate) fn is_lock(name: &OsStr) -> bool {
-    name == LOCK || name == WATCHED
+    name == LOCK || name == WATCHED || name.as_encoded_bytes().starts_with(COMPACTING.as_bytes())
 }

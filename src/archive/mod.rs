@@ -5,6 +5,7 @@
 //! reading never creates a store. A store that is refused gets no new file and no new folder.
 
 mod at;
+pub(crate) mod busy;
 pub(crate) mod error;
 pub(crate) mod holder;
 pub(crate) mod lists;

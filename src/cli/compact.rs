@@ -23,9 +23,8 @@ Examples:
 The agent resumes from the summary and the newest messages; undo restores the
 rest. Without a provider from your settings, the summary is an extract, which
 needs no model. A provider is also shown the files that the session names, if
-they are in this folder or its repository. Every summary ends with requests,
-decisions, files, errors and names that it does not say itself, and with the
-command that shows what it replaces; audit --boundary lists what it still lost.")]
+they are in this folder or its repository. A summary ends with requests, files
+and other facts that it doesn't say itself, and the command that shows the rest.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,

@@ -149,7 +149,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let asked = read_request(context, args, &settings, &opened)?;
     let found = verbs::context(session, at.as_ref(), &asked)?;
     let window = &found.window;
-    let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
+    let rule = models::rule(&settings);
+    let near = match at {
+        Some(_) => rule.near(window.tokens, found.measured.tokens),
+        None => rule.nearness(session, &asked, window.tokens, found.measured)?,
+    };
     let is_counted = args.tokens != TokensArg::Reported;
     let measured = if is_counted { found.counted() } else { found.measured };
     let sent = Sent::new(session, &found, measured, &near);

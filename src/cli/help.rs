@@ -28,7 +28,18 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Set up", &["setup", "watch", "trust", "store"]),
     (
         PROGRAMS,
-        &["new", "append", "turn", "recover", "clear", "attach", "hook", "completions", "man"],
+        &[
+            "new",
+            "append",
+            "turn",
+            "recover",
+            "handoff",
+            "clear",
+            "attach",
+            "hook",
+            "completions",
+            "man",
+        ],
     ),
 ];
 /// The group for scripts and agents.

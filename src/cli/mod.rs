@@ -32,6 +32,7 @@ mod export;
 mod follow;
 mod forget;
 mod graph;
+mod handoff;
 mod help;
 mod hint;
 mod hook;
@@ -220,6 +221,7 @@ commands! {
     Export export "export",
     Forget forget "forget",
     Graph graph "graph",
+    Handoff handoff "handoff",
     Help help "help",
     Hook hook "hook",
     Import import "import",

@@ -516,12 +516,17 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
 
 /// Warns of failures in a compaction that was made anyway.
 pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
-    if let Some(error) = &done.fallback {
-        context.output.warn(&format!("no model wrote a summary: {error}"));
-        context.output.note("Used an extract instead");
-    }
+    tell_fallback(context, done.fallback.as_deref());
     if let Some(error) = &done.after {
         context.output.warn(&format!("after_compaction failed: {error}"));
+    }
+}
+
+/// Warns of a summary that no model wrote, although one was asked.
+pub(crate) fn tell_fallback(context: &mut Context, why: Option<&str>) {
+    if let Some(error) = why {
+        context.output.warn(&format!("no model wrote a summary: {error}"));
+        context.output.note("Used an extract instead");
     }
 }
 

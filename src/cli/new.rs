@@ -41,12 +41,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let here = args.here.then(|| chosen::make_here(context)).transpose()?;
     let workspace = verbs::workspace(&context.env.current_dir);
-    let mut archive = context.open_writer()?;
+    let archive = context.open_writer()?;
     // Trust the store while it is still empty: if this command is interrupted later, a second run can trust it again.
     if let Some(folder) = &here {
         chosen::trust(&context.env, folder)?;
     }
-    let created = verbs::new(&mut archive, &layers, &workspace)?;
+    let created = verbs::new(&archive, &layers, &workspace)?;
     context.begun = Some((created.session.name.clone(), 0));
     if let Some(folder) = here {
         let name = context.env.homely(&folder);

@@ -2,16 +2,19 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use undertext::context::measure::Word;
+use undertext::context::measure::{Measured, Word};
 use undertext::context::plan::Nearness;
 use undertext::context::window::Source;
 use undertext::report::{
     Conversation, Fullness, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings,
     UsedFile,
 };
-use undertext::verbs::{self, Session};
+use undertext::settings::Settings;
+use undertext::verbs::{self, At, Holder, Session};
 
 use super::common::{self, counted};
 use super::{About, CommandError, Context, Exit, archive, models};
@@ -30,9 +33,13 @@ Examples:
   undertext status
   undertext status 7c2a
   undertext status --files
+  undertext status --until-idle 120
 
 It shows the branch and the turn, how full the window is, whether an agent has
-the session open, and whether a change waits for resume.")]
+the session open, and whether a change waits for resume. --until-idle waits for
+a compaction in another process, with its repeated request.
+
+Exit codes: 1 with --until-idle if the time is over")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -44,11 +51,21 @@ pub(crate) struct Args {
     /// List the files it mentions, edited ones first
     #[arg(long, conflicts_with = "layers")]
     files: bool,
+
+    /// Wait until no process compacts it, at most this long
+    #[arg(long, value_name = "SECONDS")]
+    until_idle: Option<u64>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.find(args.about.wanted()?)?;
     let session = &opened.at()?;
+    if let Some(seconds) = args.until_idle
+        && let Some(holder) = wait(session, Duration::from_secs(seconds))
+    {
+        context.output.note(&format!("It is still being compacted by {holder}"));
+        return Ok(Exit::No);
+    }
     if args.layers {
         layers(context, session, &verbs::layers(session)?)?;
         return Ok(Exit::Yes);
@@ -62,9 +79,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let status = Status { operations, live_state, ..verbs::status(session)? };
     let settings = context.settings()?;
-    let full = verbs::fullness(session, &models::usual(&settings)).ok();
-    let full =
-        full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
+    let full = full(session, &settings);
     if let Some((_, full)) = &full {
         models::warn_tight(context, &|_| (), session, &full.window);
     }
@@ -87,14 +102,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let card = &status.card;
     row("session", Label::Id, &format!("{} ({})", session.name.id, session.name.format));
-    row(
-        "title",
-        Label::Plain,
-        &card
-            .title
-            .as_deref()
-            .map_or_else(|| "none yet".into(), |title| common::titled(Some(title))),
-    );
+    let title = card.title.as_deref().map(|title| common::titled(Some(title)));
+    row("title", Label::Plain, &title.unwrap_or_else(|| "none yet".into()));
     if let Some(folder) = &card.folder {
         row("folder", Label::Plain, folder);
     }
@@ -134,6 +143,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for open in &status.open {
         row("open in", Label::Warning, &open.to_string());
     }
+    if let Some(holder) = &status.compacting {
+        row("compacting", Label::Warning, &format!("by {holder}"));
+    }
     if let Some(waiting) = &status.waiting {
         let resume = context.output.spell(&Line::about("resume"));
         let words = format!("to {waiting}, at your next `{resume}`");
@@ -145,6 +157,30 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.show(&table)?;
     context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
+}
+
+/// Returns how full the window is, and how near that is to a compaction.
+fn full(session: &At<'_>, settings: &Settings) -> Option<(Nearness, Fullness)> {
+    let usual = models::usual(settings);
+    let full = verbs::fullness(session, &usual).ok()?;
+    let measured = Measured { tokens: full.tokens, word: full.word };
+    let (rule, window) = (models::rule(settings), full.window.tokens);
+    Some((rule.nearness(session, &usual, window, measured).ok()?, full))
+}
+
+/// Waits until no process compacts a session. Returns the process that still does when the time is over.
+fn wait(session: &At<'_>, limit: Duration) -> Option<Holder> {
+    /// How often to look.
+    const PAUSE: Duration = Duration::from_millis(50);
+    let begun = Instant::now();
+    while let Some(holder) = session.compacting() {
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Some(holder);
+        }
+        thread::sleep(PAUSE.min(left));
+    }
+    None
 }
 
 /// Describes how much a session contains and, in a store, how often it was changed.

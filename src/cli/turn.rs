@@ -81,6 +81,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let provider = models::provider(&settings, name)?;
     kit.asked.window = kit.asked.window.or(provider.window);
     kit.asked.model.clone_from(&provider.model);
+    // A model is asked anyway, so an exact count costs little.
+    kit.asked.counting = None;
     kit.asked.shape = match provider.kind {
         ProviderKind::Anthropic => Shape::Anthropic,
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,

@@ -163,9 +163,12 @@ fn make(
     let by = match by {
         Writer::Extract => return Replaced::of(task, plan).quote(None, count),
         Writer::Caller(text) => {
-            let made =
-                Summary { text: text.to_owned(), model: CALLER.to_owned(), ..Summary::default() };
-            return Replaced::of(task, plan).finish(made, count);
+            let (text, model) = (text.trim().to_owned(), CALLER.to_owned());
+            if text.is_empty() {
+                return Err(SummaryError::Flawed { model, flaw: Flaw::Empty });
+            }
+            return Replaced::of(task, plan)
+                .finish(Summary { text, model, ..Summary::default() }, count);
         }
         Writer::Model(by) => by,
     };

@@ -17,7 +17,7 @@ use std::fmt;
 
 use unicode_segmentation::GraphemeCursor;
 
-use crate::model::Cut;
+use crate::model::{CheckpointNumber, Cut};
 
 /// The minimum that is kept of a text, however small the limit.
 pub const KEPT: usize = 2_000;
@@ -62,8 +62,13 @@ impl fmt::Display for Rest<'_> {
     }
 }
 
+/// Returns the command that shows turns of a session, for a model to read.
+pub(crate) fn turns(session: &str, first: CheckpointNumber, last: CheckpointNumber) -> String {
+    format!("undertext show {}@{first}..@{last}", quoted(session))
+}
+
 /// Quotes a session's id for a shell, if it needs that.
-pub(crate) fn quoted(session: &str) -> String {
+fn quoted(session: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
     if !session.is_empty() && session.chars().all(is_plain) {
         session.to_owned()

@@ -49,22 +49,21 @@ const FEW: usize = 16;
 /// A vocabulary of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
-    /// Counted as gpt-4 does; also for unknown models.
+    /// Counted as gpt-4 does.
     Cl100k,
-    /// Counted as gpt-4o and all later models do.
+    /// Counted as gpt-4o and all later models do; also for models whose own vocabulary is not known.
     O200k,
 }
 
 impl Encoding {
-    /// Returns the encoding of a model. An unknown one counts like gpt-4.
+    /// Returns the encoding of a model. An unknown one counts like gpt-4o.
     pub fn of_model(model: Option<&str>) -> Self {
-        const O200K: [&str; 9] =
-            ["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex", "o1", "o3", "o4"];
         let name = model.unwrap_or_default();
-        // A gateway puts the maker's name first: `openai/gpt-4o`.
+        // A gateway puts the maker's name first: `openai/gpt-4`.
         let name = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-        let is_new = O200K.iter().any(|known| name.starts_with(known));
-        if is_new { Self::O200k } else { Self::Cl100k }
+        let is_old = name == "gpt-4"
+            || ["gpt-4-", "gpt-3.5", "gpt-35"].iter().any(|known| name.starts_with(known));
+        if is_old { Self::Cl100k } else { Self::O200k }
     }
 
     /// Returns the encoding's name.

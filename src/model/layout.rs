@@ -24,6 +24,8 @@ pub const STRAYS: &str = "lines.jsonl";
 pub const LOCK: &str = "lock";
 /// The lock file of the program that watches for the archive.
 pub const WATCHED: &str = "watched";
+/// The beginning of the lock files that mark compactions in progress.
+pub const COMPACTING: &str = "compacting-";
 /// The file that marks a redaction in progress.
 pub const REDACTING: &str = "redacting";
 /// The sessions, one number per line, whose files still have to be covered.
@@ -53,6 +55,7 @@ pub fn is_part(name: &OsStr) -> bool {
 
 /// Returns true if only undertext writes the file `name` in a store's folder.
 pub fn is_own(name: &OsStr) -> bool {
-    let is_left = name.as_encoded_bytes().starts_with(UNCOVERED.as_bytes());
+    let starts = |with: &&str| name.as_encoded_bytes().starts_with(with.as_bytes());
+    let is_left = [UNCOVERED, COMPACTING].iter().any(starts);
     is_part(name) || is_left || [LOCK, WATCHED, REDACTING].iter().any(|one| name == *one)
 }

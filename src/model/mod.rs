@@ -41,8 +41,8 @@ pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
 pub use layout::{
-    BESIDE, DATABASE, LOCK, LOG, MENDING, REDACTING, SEAL, SHARED, STRAYS, TRANSCRIPTS, UNCOVERED,
-    WATCHED, WITNESS, WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
+    BESIDE, COMPACTING, DATABASE, LOCK, LOG, MENDING, REDACTING, SEAL, SHARED, STRAYS, TRANSCRIPTS,
+    UNCOVERED, WATCHED, WITNESS, WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
 };
 pub(crate) use lookup::Lookup;
 pub use message::{

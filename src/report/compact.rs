@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{
     done::Done,
     notice::Notice,
+    session::Created,
     shape::{report, some_text},
 };
 use crate::model::hint::{Hint, Line};
@@ -102,6 +103,22 @@ pub struct Compacted {
     pub after: Option<String>,
 }
 
+/// The result of a handoff: the new session.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandedOff {
+    /// The new session.
+    #[serde(flatten)]
+    pub created: Created,
+    /// How many messages of the old session the summary stands for.
+    pub summarised: usize,
+    /// The size of the summary in tokens.
+    pub tokens: u64,
+    /// The model, or other source, that wrote the summary.
+    pub model: String,
+    /// If a model should have written the summary but didn't, the reason.
+    pub fallback: Option<String>,
+}
+
 /// The result of a recovery.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovered<T> {
@@ -125,6 +142,8 @@ pub struct Recovered<T> {
 }
 
 report!(Planned, "plan");
+
+report!(HandedOff, "handoff");
 
 report!(Compacted, "compact", hints: |it| {
     let context = || Line::about("context").to("to see what a model would be sent");

@@ -36,7 +36,7 @@ mod watch;
 pub use crate::model::hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use append::{Appended, AppendedEntry, NewEntry};
 pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};
-pub use compact::{Compacted, Part, Parts, Planned, Recovered};
+pub use compact::{Compacted, HandedOff, Part, Parts, Planned, Recovered};
 pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
 pub use done::Done;

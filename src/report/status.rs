@@ -49,6 +49,8 @@ pub struct Status {
     /// Where the history begins, if that part cannot be shown.
     #[serde(serialize_with = "elsewhere")]
     pub elsewhere: Option<Elsewhere>,
+    /// The process that compacts the session or is about to repeat a request after that; `null` if none does.
+    pub compacting: Option<String>,
     /// The file that the agent reads.
     #[serde(serialize_with = "some_path")]
     pub live: Option<PathBuf>,

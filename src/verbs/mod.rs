@@ -19,6 +19,7 @@ pub use crate::session::error::{shortened, spelling};
 pub use crate::verbs::agent::append::{append, append_cut};
 pub use crate::verbs::agent::gate::{Gate, Snapshot, Ticket, Waited};
 pub use crate::verbs::agent::handle::Handle;
+pub use crate::verbs::agent::handoff::hand_off;
 pub use crate::verbs::agent::new::{Layers, hide, new};
 pub use crate::verbs::agent::turn::{Answer, STEPS, Turning, turn};
 pub use crate::verbs::back::branch::{

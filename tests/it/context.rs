@@ -860,8 +860,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
 fn a_line_is_counted_once_and_what_is_kept_is_what_counting_gives() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
-    let session =
-        verbs::new(&mut archive, &Layers::default(), &fixture::workspace()).unwrap().session;
+    let session = verbs::new(&archive, &Layers::default(), &fixture::workspace()).unwrap().session;
     for n in 0..40 {
         fixture::say(&mut archive, &session, &"a word or two ".repeat(n));
     }

@@ -41,9 +41,9 @@ impl Summarizer for Slow {
 
 #[test]
 fn threads_wait_for_a_compaction_or_give_up_with_the_conversation_before_it() {
-    let mut archive = Archive::in_memory(Seeded::boxed(1));
+    let archive = Archive::in_memory(Seeded::boxed(1));
     let workspace = Workspace::default();
-    let session = verbs::new(&mut archive, &Layers::default(), &workspace).unwrap().session;
+    let session = verbs::new(&archive, &Layers::default(), &workspace).unwrap().session;
     let mut handle = Handle::new(archive, session, workspace);
     for n in 0..20 {
         let role = if n % 2 == 0 { Speaker::User } else { Speaker::Assistant };

@@ -105,7 +105,7 @@ const CRATES: [(&str, &[&str]); 17] = [
     ("frizbee", &["browse"]),
     ("notify", &["disk/events"]),
     ("ratatui", &["browse"]),
-    ("regex", &["cli", "search"]),
+    ("regex", &["cli", "context/facts.rs", "search"]),
     ("regex_automata", &["secrets"]),
     ("regex_syntax", &["search", "secrets"]),
     ("rusqlite", &["live/index", "store/sqlite"]),

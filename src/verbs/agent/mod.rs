@@ -3,5 +3,6 @@
 pub(crate) mod append;
 pub(crate) mod gate;
 pub(crate) mod handle;
+pub(crate) mod handoff;
 pub(crate) mod new;
 pub(crate) mod turn;

@@ -31,11 +31,7 @@ pub struct Layers {
 }
 
 /// Creates a native session with an empty live file.
-pub fn new(
-    archive: &mut Archive,
-    layers: &Layers,
-    workspace: &Workspace,
-) -> Result<Created, OpsError> {
+pub fn new(archive: &Archive, layers: &Layers, workspace: &Workspace) -> Result<Created, OpsError> {
     let id = archive.uuid().to_string();
     let place = Place::Store(format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes());
     let name = SessionName { format: Native.name().to_owned(), id };

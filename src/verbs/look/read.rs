@@ -131,6 +131,7 @@ pub fn status(session: &At<'_>) -> Result<Status, OpsError> {
         checkpoint: checkpoints::newest(session)?.map(|checkpoint| checkpoint.n),
         kin: kin(session)?,
         elsewhere: elsewhere(session)?,
+        compacting: session.compacting().map(|holder| holder.to_string()),
         live: live_file(session.archive, &session.state).map(|live| live.path),
         gone: deletion::lost(session)?.map(|lost| lost.path),
         live_state,

@@ -32,13 +32,13 @@ use crate::{
         cut,
         event::{Cause, Event},
         measure::{Measured, Scale},
-        plan::{self, Nearness, Nothing, Piece, Wish},
+        plan::{self, Keep, Nearness, Nothing, Piece, Wish},
         prompt::{self, Ability},
         stages::SummaryError,
     },
     files::at::Standing,
     json::Raw,
-    model::{Block, CheckpointNumber, Command, EntryNumber, Kind, Message, Role},
+    model::{Block, CheckpointNumber, Command, EntryNumber, Kind, Message, Role, Timestamp},
     report::{Compacted, Done, Notice, Part, Parts, Planned},
     secrets::Masking,
     session::{
@@ -182,7 +182,7 @@ impl Found {
         Ok(first.zip(last).map(|(first, last)| {
             // What earlier summaries stand for is before that.
             let first = if plan.carried.is_empty() { *first } else { CheckpointNumber::FIRST };
-            format!("undertext show {}@{first}..@{last}", cut::quoted(&session.name.id))
+            cut::turns(&session.name.id, first, *last)
         }))
     }
 
@@ -276,12 +276,6 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
     }
 }
 
-/// Returns how near a session is to its compaction.
-fn nearness(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Nearness, OpsError> {
-    let found = Found::of(session, wanted)?;
-    Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
-}
-
 /// Returns the effect of a compaction by the extract. Writes nothing and asks no model. A window that is too small is refused, as
 /// in a real compaction.
 pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Planned, OpsError> {
@@ -307,7 +301,8 @@ pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Plan
             Err(_) => {}
         }
     }
-    let near = wanted.rule.near(task.window, task.tokens);
+    let measured = Measured { tokens: task.tokens, word: found.measured.word };
+    let near = wanted.rule.nearness(session, wanted.asked, task.window, measured)?;
     Ok(Planned { near, nothing, parts, losses })
 }
 
@@ -350,7 +345,11 @@ pub fn compact_if_due(
     // Records in the live file that are not in the store yet count too.
     let mut notices = change::settle(session)?;
     let session = &session.again()?;
-    let Nearness { tokens, window, is_due, .. } = nearness(session, wanted)?;
+    let found = Found::of(session, wanted)?;
+    let Measured { word, .. } = found.measured;
+    let measured = Measured { tokens: wanted.all(found.measured), word };
+    let near = wanted.rule.nearness(session, wanted.asked, found.window(wanted), measured)?;
+    let Nearness { tokens, window, is_due, .. } = near;
     if is_due {
         let done = compact(session, workspace, wanted, emit)?;
         Notice::add(done.done.notices, &mut notices);
@@ -376,8 +375,8 @@ pub fn compact(
 ) -> Result<Compacted, OpsError> {
     let notices = prepare(session)?;
     let session = &session.again()?;
+    let _busy = session.mark_busy();
     let begun = (wanted.clock)();
-    let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(session, wanted)?;
     guard(&found.material.window)?;
     let pieces = found.pieces();
@@ -398,15 +397,74 @@ pub fn compact(
         Err(why) => return Ok(nothing(why)),
     };
     wanted.tell_before(session, tokens, window, [plan.summarised.len(), plan.kept.len()])?;
+    let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
+    let mut end = None;
+    let mut told = |event: &Event| {
+        events.push(event.clone());
+        match event {
+            // The final size is known only after the write.
+            Event::CompactionEnd { .. } => end = Some(event.clone()),
+            _ => emit(event),
+        }
+    };
+    let run = session.state.next_operation().get();
+    let made = summary(session, &found, &plan, wanted, begun, &mut told)?;
+    let made = match found.gaining(made, session, matches!(wanted.by, Writer::Extract)) {
+        Ok(made) => made,
+        Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
+        Err(CompactError::Summary(error)) => {
+            if let SummaryError::TimedOut { .. } = error {
+                let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
+                told(&Event::CompactionTimeout { run, limit_ms, before: true });
+            }
+            return Err(OpsError::Summary { error, strict: wanted.strict });
+        }
+    };
+    let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
+    let done = Done { notices, ..Done::default() };
+    let mut compacted =
+        Compacted { window, duration_ms: wanted.elapsed(begun), done, ..reported(branch, made) };
+    let writing = Writing {
+        workspace,
+        found: &found,
+        system,
+        kept,
+        cause: wanted.cause,
+        hash: session.state.hash(),
+    };
+    if let Err(error) = writing.write(session, &events, &mut compacted) {
+        let (session, why) = (session.name.id.clone(), error.to_string());
+        emit(&Event::CompactionFailed { run, session, why });
+        return Err(error);
+    }
+    compacted.post_tokens = wanted.all(size(&session.again()?, wanted.asked)?);
+    if let Some(Event::CompactionEnd { post_tokens, .. }) = &mut end {
+        *post_tokens = compacted.post_tokens;
+    }
+    end.iter().for_each(emit);
+    compacted.after = wanted.tell_after(session, &compacted).err();
+    Ok(compacted)
+}
+
+/// Makes the summary of a plan. It takes at most the time that is left since `begun`.
+fn summary(
+    session: &At<'_>,
+    found: &Found,
+    plan: &plan::Plan,
+    wanted: &Compacting<'_>,
+    begun: Timestamp,
+    told: &mut dyn FnMut(&Event),
+) -> Result<Result<compact::Compaction, CompactError>, OpsError> {
+    let pieces = found.pieces();
     let folder = session.store.card(session.key)?.folder;
     let excerpts = match wanted.by {
         Writer::Model(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
         Writer::Extract | Writer::Caller(_) => Vec::new(),
     };
-    let back = found.back(session, &plan)?;
+    let back = found.back(session, plan)?;
     let masking = LazyCell::new(|| found.masking(wanted));
     let next = match wanted.by {
-        Writer::Model(_) => found.next(&pieces, &plan, wanted),
+        Writer::Model(_) => found.next(&pieces, plan, wanted),
         Writer::Extract | Writer::Caller(_) => String::new(),
     };
     let task = Task {
@@ -419,54 +477,31 @@ pub fn compact(
         mask: &|text| masking.mask(text).text.into_owned(),
         ..found.task(session, folder.as_deref(), &pieces, wanted)
     };
-    let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
-    let mut end = None;
-    let mut told = |event: &Event| {
-        events.push(event.clone());
-        match event {
-            // The final size is known only after the write.
-            Event::CompactionEnd { .. } => end = Some(event.clone()),
-            _ => emit(event),
-        }
-    };
     let count = |text: &str| found.count(text);
-    let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
-    let made = compact::compact(&task, wanted.by, &count, &left, &mut told);
-    let made = match found.gaining(made, session, matches!(wanted.by, Writer::Extract)) {
-        Ok(made) => made,
-        Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
-        Err(CompactError::Summary(error)) => {
-            if let SummaryError::TimedOut { .. } = error {
-                let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
-                told(&Event::CompactionTimeout { run: task.run, limit_ms, before: true });
-            }
-            return Err(OpsError::Summary { error, strict: wanted.strict });
-        }
-    };
-    let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
-    let done = Done { notices, ..Done::default() };
-    let mut compacted =
-        Compacted { window, duration_ms: elapsed(), done, ..reported(branch, made) };
-    let writing = Writing {
-        workspace,
-        found: &found,
-        system,
-        kept,
-        cause: wanted.cause,
-        hash: session.state.hash(),
-    };
-    if let Err(error) = writing.write(session, &events, &mut compacted) {
-        let (run, session, why) = (task.run, session.name.id.clone(), error.to_string());
-        emit(&Event::CompactionFailed { run, session, why });
-        return Err(error);
-    }
-    compacted.post_tokens = wanted.all(size(&session.again()?, wanted.asked)?);
-    if let Some(Event::CompactionEnd { post_tokens, .. }) = &mut end {
-        *post_tokens = compacted.post_tokens;
-    }
-    end.iter().for_each(emit);
-    compacted.after = wanted.tell_after(session, &compacted).err();
-    Ok(compacted)
+    let left = || wanted.limit.saturating_sub(Duration::from_millis(wanted.elapsed(begun)));
+    Ok(compact::compact(&task, wanted.by, &count, &left, told))
+}
+
+/// Makes a summary of the whole context for a goal, and writes nothing. Returns its size in tokens, too.
+pub(crate) fn summary_for(
+    session: &At<'_>,
+    goal: &str,
+    wanted: &Compacting<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<(compact::Compaction, u64), OpsError> {
+    let focus = format!("{goal} (the work goes on in a new conversation, for this alone)");
+    let wanted = &Compacting { keep: Keep::Last(0), again: true, focus: Some(&focus), ..*wanted };
+    let found = Found::of(session, wanted)?;
+    guard(&found.material.window)?;
+    let nothing = |_| OpsError::from(SyncError::Nothing(Vain::Compact));
+    let plan = found.plan(&found.pieces(), wanted).map_err(nothing)?;
+    let made = summary(session, &found, &plan, wanted, (wanted.clock)(), emit)?;
+    let made = made.map_err(|error| match error {
+        CompactError::Summary(error) => OpsError::Summary { error, strict: wanted.strict },
+        CompactError::Nothing(why) => nothing(why),
+    })?;
+    let tokens = found.count(&made.summary);
+    Ok((made, tokens))
 }
 
 /// Returns the report of a compaction that is to be written.

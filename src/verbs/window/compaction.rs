@@ -110,6 +110,11 @@ impl Compacting<'_> {
         measured.tokens.saturating_add(beside)
     }
 
+    /// Returns the milliseconds since a time.
+    pub(crate) fn elapsed(&self, begun: Timestamp) -> u64 {
+        u64::try_from((self.clock)().0.saturating_sub(begun.0)).unwrap_or(0)
+    }
+
     /// Runs the hook before a compaction, which may refuse it.
     pub(crate) fn tell_before(
         &self,

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 
 use crate::{
-    archive::{At, Workspace},
+    archive::{At, Workspace, busy::Busy},
     change,
     context::{
         cut::Limit,
@@ -74,6 +74,7 @@ pub fn recover<T>(
         notices,
         tokens: pre_tokens,
         retries: Vec::new(),
+        busy: None,
     };
     let mut told = |event: &Event| {
         // A compaction stores its own events.
@@ -113,6 +114,8 @@ struct Surgery<'a, 'w, T> {
     tokens: u64,
     /// Compactions after which the attempt is repeated.
     retries: Vec<u64>,
+    /// Tells other processes that an attempt is still to be repeated.
+    busy: Option<Busy>,
 }
 
 impl<T> Surgery<'_, '_, T> {
@@ -149,6 +152,9 @@ impl<T> Surgery<'_, '_, T> {
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Tried, OpsError> {
         let session = self.session.again()?;
+        if will_retry && self.busy.is_none() {
+            self.busy = session.mark_busy();
+        }
         let run = session.state.next_operation().get();
         self.step(machine::Event::Start(run), Some(context));
         let made = compact::compact(&session, self.workspace, wanted, emit);

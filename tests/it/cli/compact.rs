@@ -15,7 +15,7 @@ use crate::model_server::{Reply, Server};
 const TALK: &str = "e572dff8-2304-400b-856a-555ac3a4558d";
 
 /// A session of so many long messages.
-fn talked(messages: usize) -> TestEnv {
+pub(super) fn talked(messages: usize) -> TestEnv {
     let env = TestEnv::new();
     env.run(&["new"]).success();
     let lines: Vec<String> = (0..messages)
@@ -36,13 +36,13 @@ fn more(env: &TestEnv) {
     }
 }
 
-fn settings(env: &TestEnv, text: &str) {
+pub(super) fn settings(env: &TestEnv, text: &str) {
     let folder = env.home().join(".config/undertext");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), text).unwrap();
 }
 
-fn program(env: &TestEnv, name: &str, text: &str) -> String {
+pub(super) fn program(env: &TestEnv, name: &str, text: &str) -> String {
     let path = env.home().join(name);
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

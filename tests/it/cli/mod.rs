@@ -49,6 +49,7 @@ mod sidecars;
 mod so;
 mod status;
 mod strange;
+mod summaries;
 mod trust;
 mod undo;
 mod unfinished;
@@ -165,10 +166,10 @@ impl Stored {
     fn new() -> Self {
         let env = TestEnv::new();
         let root = env.home().join(".local/share/undertext");
-        let mut archive = Archive::open(&root, Access::Brief, Box::new(Ticking(0))).unwrap();
+        let archive = Archive::open(&root, Access::Brief, Box::new(Ticking(0))).unwrap();
         let workspace = verbs::workspace(&env.project().canonicalize().unwrap());
         let layers = Layers { os: "linux".to_owned(), ..Layers::default() };
-        let created = verbs::new(&mut archive, &layers, &workspace).unwrap();
+        let created = verbs::new(&archive, &layers, &workspace).unwrap();
         let live = created.live.unwrap();
         Self { env, archive, session: created.session, workspace, live }
     }

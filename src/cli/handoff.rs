@@ -1,0 +1,69 @@
+//! `handoff`: goes on with a goal in a new session, from a summary of an old one.
+
+use undertext::verbs::{self, Layers};
+
+use super::common::{counted, shown};
+use super::models::{self, Summing, kit};
+use super::{About, CommandError, Context, Exit, env};
+use crate::render::units::grouped;
+
+/// Go on with a goal in a new session, from a summary
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext handoff 'write the release notes'
+  undertext handoff --summarizer local 'port it to Windows' 7c2a
+
+The new session is undertext's own. It begins with a summary of the old one, made
+for the goal, and with the goal as its first prompt. The old session does not
+change; the summary says how to read it.")]
+pub(crate) struct Args {
+    /// What the new session is for
+    #[arg(value_name = "GOAL")]
+    goal: String,
+
+    #[command(flatten)]
+    about: About,
+
+    #[command(flatten)]
+    summing: Summing,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let settings = context.settings()?;
+    let opened = context.change(args.about.wanted()?)?;
+    let kit = kit(context, &args.summing, &settings, &opened)?;
+    kit.warn(context, &opened);
+    let workspace = verbs::workspace(&context.env.current_dir);
+    let layers = layers(context);
+    let wanted = kit.compacting();
+    let session = &opened.at()?;
+    let done = verbs::hand_off(session, &workspace, &layers, &wanted, &args.goal, &mut |event| {
+        (kit.sink)(event);
+    })?;
+    context.begun = Some((done.created.session.name.clone(), 0));
+    models::tell_fallback(context, done.fallback.as_deref());
+    if context.answer(&done)? {
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!("Session {}", done.created.session.name.id))?;
+    context.say(&format!(
+        "It begins with a summary of {} in about {} tokens, and your goal",
+        counted(done.summarised as u64, "message", "messages"),
+        grouped(done.tokens),
+    ))?;
+    if let Some(live) = &done.created.live {
+        context.say(&format!("Live file {}", shown(live)))?;
+    }
+    Ok(Exit::Yes)
+}
+
+/// Returns the surroundings of the new session.
+fn layers(context: &Context) -> Layers {
+    Layers {
+        os: env::SYSTEM.to_owned(),
+        shell: context.env.shell.as_ref().map(|shell| shell.to_string_lossy().into_owned()),
+        user: context.env.user.clone(),
+        ..Layers::default()
+    }
+}

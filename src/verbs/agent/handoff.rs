@@ -1,0 +1,41 @@
+//! A handoff: goes on with a goal in a new session, which begins with a summary of an old one.
+
+use serde_json::json;
+
+use crate::{
+    archive::{At, Workspace},
+    change,
+    context::event::Event,
+    report::HandedOff,
+    verbs::{
+        OpsError,
+        agent::{
+            append::append,
+            new::{Layers, new},
+        },
+        window::{compact::summary_for, compaction::Compacting},
+    },
+    wire::{Draft, Speaker},
+};
+
+/// Begins a new session with a summary of another one, made for a goal, and with the goal. The other session does not change, and
+/// the new one records which it is.
+pub fn hand_off(
+    session: &At<'_>,
+    workspace: &Workspace,
+    layers: &Layers,
+    wanted: &Compacting<'_>,
+    goal: &str,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<HandedOff, OpsError> {
+    change::settle(session)?;
+    let session = &session.again()?;
+    let (made, tokens) = summary_for(session, goal, wanted, emit)?;
+    let old = json!({ "handoff": { "session": session.name.id, "agent": session.name.format } });
+    let layers = Layers { configuration: old, ..layers.clone() };
+    let created = new(session.archive, &layers, workspace)?;
+    let drafts = [Draft::Note(made.summary), Draft::Message(Speaker::User, goal.to_owned())];
+    append(&session.archive.at(&created.session)?, workspace, &drafts)?;
+    let (summarised, model) = (made.plan.summarised.len(), made.model);
+    Ok(HandedOff { created, summarised, tokens, model, fallback: made.fallback })
+}
