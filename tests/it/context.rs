@@ -873,7 +873,7 @@ fn a_line_is_counted_once_and_what_is_kept_is_what_counting_gives() {
     assert_eq!(second.prepared, first.prepared);
     assert_eq!(fixture::damage(&archive), [""; 0]);
     // In the tokens of another vocabulary nothing is known yet.
-    let other = Asked { model: Some("gpt-4o".into()), ..asked };
+    let other = Asked { model: Some("gpt-4".into()), ..asked };
     assert_eq!(
         verbs::context(&archive.at(&session).unwrap(), None, &other).unwrap().fresh.len(),
         40

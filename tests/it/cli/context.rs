@@ -107,7 +107,7 @@ fn a_machine_gets_the_request_as_it_would_be_sent() {
         let shown = env.run(&[&args[..], &[shape]].concat()).success().stdout;
         let first = json(shown.lines().next().unwrap());
         assert_eq!((&first["type"], &first["as"]), (&"context".into(), &shape.into()));
-        assert_eq!(first["counted"], "cl100k_base");
+        assert_eq!(first["counted"], "o200k_base");
         assert_eq!(
             shown.lines().filter(|line| json(line)["type"] == "message").count(),
             first["messages"]
