@@ -15,6 +15,7 @@ use undertext::settings::Settings;
 use undertext::verbs::{self, Archive, Asked, Session};
 
 use super::common::{capitalise, count, counted, first_line, tokens};
+use super::truncate::Choosing;
 use super::{About, CommandError, Context, Exit, Opened, complete, models, settings};
 use crate::render::moment::Since;
 use crate::render::table::{Cell, Columns, Label, Left, Right, Table};
@@ -87,6 +88,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     max_tool_result: Option<u32>,
 
+    #[command(flatten)]
+    choosing: Choosing,
+
     /// List every message, not only the largest
     #[arg(long)]
     all: bool,
@@ -106,7 +110,7 @@ pub(crate) struct Args {
     /// Print all settings, their values and sources
     #[arg(long, conflicts_with_all = [
         "session", "named", "at", "shape", "model", "tokens", "window", "turns", "max_messages", "max_tokens", "since",
-        "max_tool_result", "no_images", "key", "explain", "all",
+        "max_tool_result", "older_than", "keep_last", "tools", "no_images", "key", "explain", "all",
     ])]
     settings: bool,
 }
@@ -189,6 +193,8 @@ fn read_request(
     let usual = models::limits(settings, args.key.as_deref(), opened)?;
     let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let now = context.env.ambient().now();
+    let limit = args.max_tool_result.map(|limit| Limit::of_chars(size(limit)));
+    let results = args.choosing.bound(&opened.at()?, limit)?;
     Ok(Asked {
         shape: match args.shape {
             Some(ShapeArg::Anthropic) => Shape::Anthropic,
@@ -208,7 +214,7 @@ fn read_request(
             since: args.since.map(|since| since.at(context.env.zone, now)),
         },
         images: !args.no_images,
-        results: args.max_tool_result.map(|limit| Limit::of_chars(size(limit))),
+        results: Some(results).filter(|results| results.limit.is_some()),
         counting: (args.tokens != TokensArg::Exact).then_some(Counting::Estimate),
     })
 }

@@ -1,8 +1,9 @@
-//! Truncates tool results: how much of one may be shown, where it is cut, and the text that replaces the rest.
+//! Truncates tool results: which ones, how much of one may be shown, where it is cut, and the text that replaces the rest.
 //!
 //! ```text
+//! chosen   results of older turns, of some tools, all but the newest of each tool; thinking of older turns
 //! limit    min(floor(window x 0.3) x 4, 400,000) characters for one result
-//! kept     the limit minus the suffix, at least 2,000; several texts share it by length
+//! kept     the limit minus the suffix, at least 2,000; several texts share it by length; nothing if it is cleared
 //! cut      after the last line end in the last 20% of the kept part, else between two user-perceived characters
 //! suffix   says how much is hidden, and which command shows it
 //! ```
@@ -13,11 +14,16 @@
 //! Invariant: a truncated text is a prefix of the text plus the suffix, and is never as long as the text.
 //! Invariant: no cut is within a character, between a base and its marks, or between the parts of a joined emoji.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
+use serde::Serialize;
 use unicode_segmentation::GraphemeCursor;
 
-use crate::model::{CheckpointNumber, Cut};
+use super::Item;
+use crate::model::{Block, CheckpointNumber, Cut, EntryNumber};
 
 /// The minimum that is kept of a text, however small the limit.
 pub const KEPT: usize = 2_000;
@@ -25,24 +31,142 @@ pub const KEPT: usize = 2_000;
 pub const MOST: usize = 400_000;
 
 /// The maximum number of characters of one tool result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Limit(usize);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Limit {
+    /// The maximum of one result.
+    chars: usize,
+    /// The minimum that is kept of a text.
+    #[serde(skip)]
+    kept: usize,
+}
 
 impl Limit {
+    /// The limit of a result that is cleared: only the suffix remains.
+    pub const CLEARED: Self = Self { chars: 0, kept: 0 };
+
     /// Returns the limit for a window in tokens: three tenths of it, at four characters per token.
     pub fn of_window(tokens: u64) -> Self {
         let chars = u128::from(tokens) * 3 / 10 * 4;
-        Self(usize::try_from(chars).unwrap_or(MOST).min(MOST))
+        Self::of_chars(usize::try_from(chars).unwrap_or(MOST).min(MOST))
     }
 
     /// Returns a limit in characters.
     pub fn of_chars(chars: usize) -> Self {
-        Self(chars)
+        Self { chars, kept: KEPT }
     }
 
     /// Returns the limit in characters.
     pub fn chars(self) -> usize {
-        self.0
+        self.chars
+    }
+}
+
+/// What is shortened in a context: which results and how far, and whether thinking is dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bound {
+    /// How many characters a chosen result may have: 0 if it is cleared, `null` if results stay whole.
+    pub limit: Option<Limit>,
+    /// The window from which the limit was computed, in tokens.
+    pub window: Option<u64>,
+    /// How many of the newest turns are left alone.
+    pub older_than: usize,
+    /// How many of the newest results of each tool are left alone.
+    pub keep_last: usize,
+    /// The tools whose results are shortened, in upper or lower case; all tools if empty.
+    pub tools: Vec<String>,
+    /// Whether thinking is dropped, except in the newest turn.
+    pub thinking: bool,
+}
+
+/// The part of a context that is shortened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// The calls whose results are shortened, by the result's entry; all of them if None.
+    results: Option<BTreeMap<EntryNumber, BTreeSet<String>>>,
+    /// The entries with thinking to drop.
+    pub(crate) thinking: BTreeSet<EntryNumber>,
+    /// How many blocks of thinking are all that an answer says.
+    pub(crate) needed: u64,
+}
+
+impl Bound {
+    /// Limits every result.
+    pub fn of(limit: Limit) -> Self {
+        Self { limit: Some(limit), ..Self::default() }
+    }
+
+    /// Limits every result to a share of a window.
+    pub fn of_window(tokens: u64) -> Self {
+        Self { window: Some(tokens), ..Self::of(Limit::of_window(tokens)) }
+    }
+
+    /// Returns true if it chooses something, and does not apply to every result.
+    pub fn is_choosing(&self) -> bool {
+        let Self { older_than, keep_last, tools, thinking, .. } = self;
+        *older_than > 0 || *keep_last > 0 || !tools.is_empty() || *thinking
+    }
+
+    /// Chooses from the messages of a context, which are in order.
+    ///
+    /// An answer keeps its thinking if it says nothing else, because it would be empty without it.
+    pub(crate) fn choose(&self, items: &[Item]) -> Chosen {
+        let (mut called, mut spoken) = (BTreeMap::new(), BTreeSet::new());
+        for item in items {
+            for block in &item.message().blocks {
+                if let Block::Call { id, name, .. } = block {
+                    called.insert(id.clone(), name.to_lowercase());
+                }
+                spoken.extend(item.id().filter(|_| says(block)));
+            }
+        }
+        let tools: BTreeSet<String> = self.tools.iter().map(|tool| tool.to_lowercase()).collect();
+        let mut results: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        let mut newer: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut thinking, mut needed, mut turns) = (BTreeSet::new(), 0, 0);
+        for item in items.iter().rev() {
+            let Some(entry) = item.entry() else { continue };
+            let message = item.message();
+            let speaks =
+                message.blocks.iter().any(says) || item.id().is_some_and(|id| spoken.contains(&id));
+            for block in message.blocks.iter().rev() {
+                if let Block::Result { id, .. } = block {
+                    let tool = called.get(id).cloned().unwrap_or_default();
+                    let is_of_tools = tools.is_empty() || tools.contains(&tool);
+                    let newer = newer.entry(tool).or_default();
+                    *newer += 1;
+                    if is_of_tools && turns >= self.older_than && *newer > self.keep_last {
+                        results.entry(entry).or_default().insert(id.clone());
+                    }
+                } else if matches!(block, Block::Thinking(_)) && turns >= self.older_than.max(1) {
+                    needed += u64::from(!speaks);
+                    thinking.extend(Some(entry).filter(|_| speaks));
+                }
+            }
+            turns += usize::from(item.begins_turn);
+        }
+        let results = Some(results).filter(|_| self.is_choosing());
+        let chosen = Chosen { results, ..Chosen::default() };
+        if self.thinking { Chosen { thinking, needed, ..chosen } } else { chosen }
+    }
+}
+
+/// Returns true if a block is an answer even without thinking.
+fn says(block: &Block) -> bool {
+    let is_text = matches!(block, Block::Text(text) if !text.trim().is_empty());
+    is_text || matches!(block, Block::Call { .. })
+}
+
+impl Chosen {
+    /// Returns true if the result of a call in an entry is chosen.
+    pub(crate) fn has(&self, entry: EntryNumber, call: &str) -> bool {
+        let has = |calls: &BTreeSet<String>| calls.contains(call);
+        self.results.as_ref().is_none_or(|results| results.get(&entry).is_some_and(has))
+    }
+
+    /// Returns true if any result in an entry is chosen.
+    pub(crate) fn has_any(&self, entry: EntryNumber) -> bool {
+        self.results.as_ref().is_none_or(|results| results.contains_key(&entry))
     }
 }
 
@@ -117,14 +241,17 @@ pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
     };
     let sizes = lengths.into_iter().zip(were);
     let cuts = texts.iter().zip(sizes);
-    cuts.map(|(text, (length, was))| cut(text, [length, was], share(was), rest)).collect()
+    let cut = |(text, (length, was)): (&&str, _)| {
+        cut(text, [length, was], Limit { chars: share(was), ..limit }, rest)
+    };
+    cuts.map(cut).collect()
 }
 
-/// Truncates a text to a budget, given its length now and originally; None if that gains nothing.
-fn cut(text: &str, [whole, was]: [usize; 2], budget: usize, rest: Rest<'_>) -> Option<Cut> {
+/// Truncates a text to its limit, given its length now and originally; None if that gains nothing.
+fn cut(text: &str, [whole, was]: [usize; 2], limit: Limit, rest: Rest<'_>) -> Option<Cut> {
     // The suffix with the largest numbers is the longest.
     let longest = suffix(was, was, rest).chars().count();
-    let budget = budget.max(KEPT + longest);
+    let budget = limit.chars.max(limit.kept + longest);
     if whole <= budget {
         return None;
     }
@@ -226,6 +353,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::{Message, Role, Thinking};
 
     const REST: Rest<'_> = Rest { session: "s", entry: "0123456789ab" };
 
@@ -241,6 +369,76 @@ mod tests {
         assert!(shown.chars().count() <= chars.max(KEPT + cut.suffix.chars().count() + 4));
         assert_eq!(seam(text, &shown), Some(cut.at));
         cut.kept
+    }
+
+    /// Reads a conversation: `q` begins a turn, `+a:Read` is a call, `=a` its result, `?` thinking, `w` words. Every answer has an
+    /// id of its own; `?w` is one record, `?_` is thinking without anything else.
+    fn items(said: &str) -> Vec<Item> {
+        let of = |(n, word): (EntryNumber, &str)| {
+            let thinking = || {
+                Block::Thinking(Thinking { text: "hm".into(), signature: None, is_redacted: false })
+            };
+            let blocks = match word.split_at(1) {
+                ("q", _) => vec![Block::Text("go".into())],
+                ("+", call) => {
+                    let (id, name) = call.split_once(':').unwrap();
+                    let (id, name, input) = (id.into(), name.into(), "{}".into());
+                    vec![Block::Call { id, name, input, signature: None }]
+                }
+                ("=", id) => vec![Block::answer(id.into(), "out".into())],
+                ("?", "_") => vec![thinking()],
+                _ => vec![thinking(), Block::Text("so".into())],
+            };
+            let role = match word.split_at(1).0 {
+                "q" => Role::User,
+                "=" => Role::Tool,
+                _ => Role::Assistant,
+            };
+            let mut item = Item::said(Message::new(role, blocks), n);
+            item.begins_turn = word == "q";
+            item
+        };
+        EntryNumber::FIRST.onwards().zip(said.split(' ')).map(of).collect()
+    }
+
+    #[test]
+    fn what_is_cleared_is_chosen_by_age_and_tool() {
+        let said =
+            "q +a:Read =a +b:Bash =b ?w q +c:Read =c ?_ +d:Read =d ?w q +e:Read =e +f:Bash =f ?w";
+        let check = |shortening: Bound, results: &str, thinking: &[u64]| {
+            let chosen = shortening.choose(&items(said));
+            let calls = chosen.results.unwrap().into_values().flatten();
+            assert_eq!(calls.collect::<Vec<_>>().concat(), results, "{shortening:?}");
+            let thinking = thinking.iter().map(|n| EntryNumber::new(*n));
+            assert_eq!(chosen.thinking, thinking.collect(), "{shortening:?}");
+        };
+        let all = || Bound { thinking: true, ..Bound::of(Limit::CLEARED) };
+        let tools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        check(all(), "abcdef", &[5, 12]);
+        check(Bound { older_than: 1, ..all() }, "abcd", &[5, 12]);
+        check(Bound { older_than: 2, thinking: false, ..all() }, "ab", &[]);
+        check(Bound { older_than: 3, ..all() }, "", &[]);
+        check(Bound { keep_last: 1, ..all() }, "abcd", &[5, 12]);
+        check(Bound { keep_last: 2, ..all() }, "ac", &[5, 12]);
+        check(Bound { tools: tools(&["READ"]), ..all() }, "acde", &[5, 12]);
+        check(Bound { tools: tools(&["bash"]), keep_last: 1, ..all() }, "b", &[5, 12]);
+        check(Bound { tools: tools(&["Edit"]), ..all() }, "", &[5, 12]);
+        assert!(Bound::of(Limit::CLEARED).choose(&items(said)).results.is_none());
+    }
+
+    #[test]
+    fn a_text_that_is_cleared_keeps_nothing_and_is_never_cut_again() {
+        let clear = |text: &str| texts(&[text], Limit::CLEARED, REST).pop().unwrap();
+        let text = "word\n".repeat(100);
+        let cut = clear(&text).unwrap();
+        let shown = cut.shown(&text);
+        assert_eq!((cut.kept, seam(&text, &shown)), (0, Some(0)));
+        assert_eq!(clear(&shown), None);
+        assert_eq!(one(&shown, 5_000), None);
+        assert_eq!(clear(&"x".repeat(shown.chars().count())), None, "it would not get shorter");
+        // A result that was only cut before can still be cleared.
+        let long = "x".repeat(9_000);
+        assert_eq!(clear(&one(&long, 3_000).unwrap().shown(&long)).unwrap().kept, 0);
     }
 
     #[test]

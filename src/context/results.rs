@@ -7,14 +7,14 @@
 
 use super::{
     Act, Change, Item, Step,
-    cut::{self, Fate, KEPT, Limit, Rest, Weight},
+    cut::{self, Bound, Fate, KEPT, Limit, Rest, Weight},
 };
 use crate::model::{Block, EntryNumber, Message, Role};
 
 /// How to truncate results for one request.
 pub struct Cutting<'a> {
-    /// The limit of each result.
-    pub limit: Limit,
+    /// Which results are truncated, and how far.
+    pub bound: &'a Bound,
     /// How many characters all results may have together.
     pub share: usize,
     /// The session's id.
@@ -30,11 +30,18 @@ impl Cutting<'_> {
     }
 }
 
-/// Truncates each result that exceeds the limit.
+/// Truncates each chosen result that exceeds the limit.
 pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
-    let why = format!("it has more than {} characters", cutting.limit.chars());
+    let Some(limit) = cutting.bound.limit else { return };
+    let why = match limit {
+        Limit::CLEARED => "it is cleared".to_owned(),
+        _ => format!("it has more than {} characters", limit.chars()),
+    };
+    let chosen = cutting.bound.choose(items);
     for item in items {
-        if shorten(item, cutting.limit, cutting) {
+        let is_chosen =
+            item.entry().is_some_and(|entry| item.results().all(|call| chosen.has(entry, &call)));
+        if is_chosen && shorten(item, limit, cutting) {
             changes.push(change(item, &why));
         }
     }
@@ -163,16 +170,17 @@ mod tests {
         items.iter().map(chars).collect()
     }
 
-    fn cutting(limit: usize, share: usize) -> Cutting<'static> {
+    fn cutting(bound: &Bound, share: usize) -> Cutting<'_> {
         let name = &|entry: EntryNumber| format!("{entry:012}");
-        Cutting { limit: Limit::of_chars(limit), share, session: "s", name }
+        Cutting { bound, share, session: "s", name }
     }
 
     #[test]
     fn a_result_over_the_limit_is_cut_and_names_its_entry() {
         let mut items = vec![result(1, 5_000), said(2), result(3, 2_500)];
         let mut changes = Vec::new();
-        cut(&mut items, &cutting(4_000, usize::MAX), &mut changes);
+        let limit = Bound::of(Limit::of_chars(4_000));
+        cut(&mut items, &cutting(&limit, usize::MAX), &mut changes);
         assert!((2_000..=4_000).contains(&lengths(&items)[0]), "{:?}", lengths(&items));
         assert_eq!(lengths(&items)[2], 2_500);
         assert_eq!(changes.len(), 1);
@@ -180,22 +188,36 @@ mod tests {
         assert!(items[0].message().text().is_empty(), "what is cut is a result");
         // Once more changes nothing.
         let before = items.clone();
-        cut(&mut items, &cutting(4_000, usize::MAX), &mut changes);
+        cut(&mut items, &cutting(&limit, usize::MAX), &mut changes);
         assert_eq!(items, before);
+    }
+
+    #[test]
+    fn a_cleared_result_keeps_nothing_and_a_short_one_stays() {
+        let mut items = vec![result(1, 5_000), said(2), result(3, 200), result(4, 900)];
+        let cleared = Bound { keep_last: 1, ..Bound::of(Limit::CLEARED) };
+        let mut changes = Vec::new();
+        cut(&mut items, &cutting(&cleared, usize::MAX), &mut changes);
+        assert!(lengths(&items)[0] < 200, "{:?}", lengths(&items));
+        assert_eq!(lengths(&items)[2..], [200, 900]);
+        assert_eq!(
+            changes.iter().map(|change| &*change.why).collect::<Vec<_>>(),
+            ["it is cleared"]
+        );
     }
 
     #[test]
     fn what_was_sent_before_stays_as_long_as_the_new_gives_way() {
         let all = || vec![result(1, 9_000), said(2), result(3, 9_000), result(4, 9_000)];
         let mut items = all();
-        fit(&mut items, &cutting(usize::MAX, 15_000), &mut Vec::new());
+        fit(&mut items, &cutting(&Bound::default(), 15_000), &mut Vec::new());
         assert_eq!(lengths(&items)[0], 9_000);
         assert!(lengths(&items)[2] < 3_000 && lengths(&items)[3] < 3_000);
         let mut items = all();
-        fit(&mut items, &cutting(usize::MAX, 6_000), &mut Vec::new());
+        fit(&mut items, &cutting(&Bound::default(), 6_000), &mut Vec::new());
         assert!(lengths(&items)[0] < 300, "the oldest is left out: {:?}", lengths(&items));
         let mut items = all();
-        fit(&mut items, &cutting(usize::MAX, 27_000), &mut Vec::new());
+        fit(&mut items, &cutting(&Bound::default(), 27_000), &mut Vec::new());
         assert_eq!(lengths(&items), lengths(&all()));
     }
 }

@@ -65,6 +65,6 @@ pub use store::{
     Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Lost, Mended, Packed,
     Refilled, SessionStats, Stats, TakenBack, Verified,
 };
-pub use truncate::{Bounded, Cached, Oversized, Truncated};
+pub use truncate::{Bounded, Cached, Oversized, Target, Truncated};
 pub use turn::{Call, Turned};
 pub use watch::{Becoming, Watched, Watching};

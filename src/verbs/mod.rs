@@ -72,7 +72,7 @@ pub use crate::verbs::window::counts::{counts, keep_counts};
 pub use crate::verbs::window::origin::{hidden, original};
 pub use crate::verbs::window::recover::recover;
 pub use crate::verbs::window::sight::Asked;
-pub use crate::verbs::window::truncate::{Bound, oversized, truncate};
+pub use crate::verbs::window::truncate::{called_tools, oversized, reach, truncate};
 
 pub use crate::{
     archive::{
@@ -84,6 +84,7 @@ pub use crate::{
         reconcile::{follow, live_state},
         resume, settle, waiting,
     },
+    context::cut::Bound,
     files::{Source, file_of_session, generations, open_in, rotations, sources},
     intake::{
         AgentFolder, Look, Looked, Queue, Step, Work, agent_folders, import, import_changed,

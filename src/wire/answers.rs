@@ -1,6 +1,9 @@
 //! Where a record stores tool results, and which parts of a session the agent itself left out.
 
-use crate::json::{self, Raw};
+use crate::{
+    json::{self, Raw},
+    wire::fields::text,
+};
 
 /// The tool results in a record.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +12,16 @@ pub struct Answers<'a> {
     pub sent: Vec<Answer<'a>>,
     /// Strings in which the agent stores the same results for its own use.
     pub beside: Vec<Raw<'a>>,
+    /// The list with the blocks of an answer, if the agent can resume without its thinking.
+    pub thinking: Option<Raw<'a>>,
+}
+
+impl Answers<'_> {
+    /// Returns the texts of the thinking that the agent can resume without.
+    pub fn thoughts(&self) -> Vec<String> {
+        let blocks = self.thinking.into_iter().flat_map(Raw::items).filter(|b| is_thinking(*b));
+        blocks.map(|block| text(block, "thinking").unwrap_or_default()).collect()
+    }
 }
 
 /// The result of one tool call.
@@ -128,6 +141,11 @@ pub(super) fn parts<'a>(content: Option<Raw<'a>>, key: &str) -> Vec<Raw<'a>> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// Returns true if a block of an answer is thinking.
+pub(super) fn is_thinking(block: Raw<'_>) -> bool {
+    matches!(text(block, "type").as_deref(), Some("thinking" | "redacted_thinking"))
 }
 
 /// Returns all strings in a value, at any depth, except images.

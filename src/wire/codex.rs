@@ -310,7 +310,8 @@ impl Read for Codex {
             }
             Part::Event(_) | Part::Other(_) | Part::Refused => Vec::new(),
         };
-        Answers { sent, beside: Vec::new() }
+        // The provider refuses a call without the reasoning before it.
+        Answers { sent, ..Answers::default() }
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {

@@ -227,7 +227,8 @@ impl Read for Kimi {
         }
         let texts = parts(record.get("content"), "text").into_iter().filter_map(Piece::new);
         let call = text(record, "tool_call_id").unwrap_or_default();
-        Answers { sent: vec![Answer { call, texts: texts.collect() }], beside: Vec::new() }
+        // The provider refuses a call without its reasoning.
+        Answers { sent: vec![Answer { call, texts: texts.collect() }], ..Answers::default() }
     }
 
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {

@@ -116,12 +116,15 @@ impl Read for Native {
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
-        let Some(result) = record.get("toolResult") else { return Answers::default() };
+        let content = record.get("message").and_then(|message| message.get("content"));
+        let Some(result) = record.get("toolResult") else {
+            return Answers { thinking: content, ..Answers::default() };
+        };
         let said = ["output", "error"].into_iter().flat_map(|key| strings(result.get(key)));
-        let more = parts(record.get("message").and_then(|message| message.get("content")), "text");
+        let more = parts(content, "text");
         let texts = said.chain(more).filter_map(Piece::new).collect();
         let call = text(result, "id").unwrap_or_default();
-        Answers { sent: vec![Answer { call, texts }], beside: Vec::new() }
+        Answers { sent: vec![Answer { call, texts }], ..Answers::default() }
     }
 
     fn told(&self, record: Raw<'_>) -> Told {

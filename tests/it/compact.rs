@@ -755,8 +755,8 @@ fn a_context_that_is_said_again_is_no_compaction() {
     };
     assert_eq!(told(&archive), (1, 1, 1));
     let before = sent(&archive, &session);
-    let bound = Bound { limit: Limit::of_chars(5_000), window: None };
-    let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
+    let bound = Bound::of(Limit::of_chars(5_000));
+    let truncated = verbs::truncate(&archive.at(&session).unwrap(), &bound).unwrap();
     assert!(
         truncated.done.operation.is_some() && truncated.done.written.is_some(),
         "{truncated:?}"
@@ -801,8 +801,8 @@ fn what_is_said_again_is_no_other_turn() {
             assert_eq!(fixture::damage(archive), [""; 0], "{agent}, {after}");
         };
         turns(&archive, "import");
-        let bound = Bound { limit: Limit::of_chars(3_000), window: None };
-        let truncated = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
+        let bound = Bound::of(Limit::of_chars(3_000));
+        let truncated = verbs::truncate(&archive.at(&session).unwrap(), &bound).unwrap();
         assert!(truncated.done.operation.is_some(), "{agent}: {truncated:?}");
         turns(&archive, "truncate");
         undone(&mut archive, &session);

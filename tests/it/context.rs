@@ -7,8 +7,13 @@ use proptest::{prelude::*, test_runner::Config};
 use serde_json::Value;
 use undertext::{
     context::{
-        self, Act, Change, Item, Origin, Plan, Prepared, Shape, cut::Limit, history::Limits,
-        measure::Measure, sanitize::Hygiene, tokens::Counting, window::Windows,
+        self, Act, Change, Item, Origin, Plan, Prepared, Shape,
+        cut::{Bound, Limit},
+        history::Limits,
+        measure::Measure,
+        sanitize::Hygiene,
+        tokens::Counting,
+        window::Windows,
     },
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
     verbs::{self, Asked, Layers},
@@ -843,7 +848,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 assert_eq!(figures, context::pairing::Repaired::default(), "{}", path.display());
                 assert!(again.items.len() == found.prepared.items.len(), "{}", path.display());
                 // Cut to the least, the request has the same messages and is as sound.
-                let cut = Asked { results: Some(Limit::of_chars(0)), ..asked.clone() };
+                let cut = Asked { results: Some(Bound::of(Limit::of_chars(0))), ..asked.clone() };
                 let cut = verbs::context(&archive.at(&session).unwrap(), None, &cut).unwrap();
                 assert_eq!(cut.prepared.items.len(), found.prepared.items.len());
                 assert!(cut.tokens() <= found.tokens());

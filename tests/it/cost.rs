@@ -667,10 +667,10 @@ fn a_line_that_nests_a_million_deep_is_cut() {
         let path =
             write(folder.path(), 1, &[record(&Claude, 1, 1, None).to_string(), line.clone()]);
         let (archive, session) = verbs::peek(&path, Box::new(Machine)).unwrap();
-        let bound = Bound { limit: Limit::of_chars(2_000), window: None };
-        let found = verbs::oversized(&archive.at(&session).unwrap(), bound).unwrap().results;
+        let bound = Bound::of(Limit::of_chars(2_000));
+        let found = verbs::oversized(&archive.at(&session).unwrap(), &bound).unwrap().results;
         assert_eq!(found.len(), 1);
-        let cut = verbs::truncate(&archive.at(&session).unwrap(), bound).unwrap();
+        let cut = verbs::truncate(&archive.at(&session).unwrap(), &bound).unwrap();
         assert!(cut.saved > 8_000, "{}", cut.saved);
     }
 }

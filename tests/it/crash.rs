@@ -72,8 +72,8 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
             .map(|_| text)
         }
         7 => {
-            let bound = Bound { limit: Limit::of_chars(0), window: None };
-            verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| String::new())
+            let bound = Bound::of(Limit::of_chars(0));
+            verbs::truncate(&archive.at(session).unwrap(), &bound).map(|_| String::new())
         }
         8 => {
             let (asked, keep) = (crate::compact::asked(32_000), Keep::Last(2));

@@ -207,8 +207,8 @@ impl Verb {
                 verbs::checkpoint(&archive.at(session).unwrap(), Some("here")).map(|_| ())
             }
             Self::Truncate => {
-                let bound = Bound { limit: Limit::of_chars(0), window: None };
-                verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| ())
+                let bound = Bound::of(Limit::of_chars(0));
+                verbs::truncate(&archive.at(session).unwrap(), &bound).map(|_| ())
             }
             Self::Compact => {
                 let (asked, keep) = (asked(32_000), Keep::Last(2));

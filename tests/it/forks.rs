@@ -303,9 +303,9 @@ fn a_result_of_a_fork_is_not_cut_where_its_parents_history_is_missing() {
     let root = home.0.path().join("store");
     let mut archive = crate::fixture::open(&root, 8);
     import(&mut archive, &[home.codex()]);
-    let bound = Bound { limit: Limit::of_chars(10_000), window: None };
+    let bound = Bound::of(Limit::of_chars(10_000));
     let session = of(&archive, CHILD);
-    let cut = verbs::truncate(&archive.at(&session).unwrap(), bound);
+    let cut = verbs::truncate(&archive.at(&session).unwrap(), &bound);
     assert!(matches!(cut, Err(OpsError::Sync(SyncError::Unread(_)))), "{cut:?}");
     assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
 }

@@ -127,8 +127,8 @@ fn change(archive: &mut Archive, session: &Session, n: usize) -> Result<(), OpsE
             verbs::append(&archive.at(session).unwrap(), &here, &said).map(|_| ())
         }
         3 => {
-            let bound = Bound { limit: Limit::of_chars(0), window: None };
-            verbs::truncate(&archive.at(session).unwrap(), bound).map(|_| ())
+            let bound = Bound::of(Limit::of_chars(0));
+            verbs::truncate(&archive.at(session).unwrap(), &bound).map(|_| ())
         }
         5 => verbs::redo(&archive.at(session).unwrap()).map(|_| ()),
         6 => verbs::clear(&archive.at(session).unwrap()).map(|_| ()),

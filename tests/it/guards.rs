@@ -339,17 +339,17 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
     ];
     verbs::append(&archive.at(&session).unwrap(), &workspace(), &drafts).unwrap();
-    let bound = || Bound { limit: Limit::of_chars(0), window: None };
+    let bound = || Bound::of(Limit::of_chars(0));
     let deaf = Session {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
     let why = "the agent would read a context that differs from what undertext shows";
     assert_refused(&mut archive, &deaf, why, |archive| {
-        verbs::truncate(&archive.at(&deaf).unwrap(), bound())
+        verbs::truncate(&archive.at(&deaf).unwrap(), &bound())
     });
     assert!(
-        verbs::truncate(&archive.at(&session).unwrap(), bound()).unwrap().done.operation.is_some()
+        verbs::truncate(&archive.at(&session).unwrap(), &bound()).unwrap().done.operation.is_some()
     );
 }
 

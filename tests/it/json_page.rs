@@ -335,7 +335,7 @@ impl Sources {
                 (format!("{{{of}:{}}}", self.shape(module, inner(1), key).0), within)
             }
             "bool" => plain("BOOL"),
-            "u8" | "u32" | "u64" | "usize" => plain("N"),
+            "u8" | "u32" | "u64" | "usize" | "Limit" => plain("N"),
             number if number.ends_with("Number") => plain("N"),
             "String" | "str" | "OsString" | "Text" => {
                 let known = STRINGS.iter().find(|(_, keys)| keys.contains(&key));

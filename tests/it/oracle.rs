@@ -465,8 +465,8 @@ impl Rig {
             // Open: which of the results are in the context behind a compaction.
             Step::Truncate if next.talk().contains(&Item::Summary) => Ok(()),
             Step::Truncate => {
-                let bound = Bound { limit: Limit::of_chars(3_000), window: None };
-                verbs::truncate(&self.archive.at(&self.session).unwrap(), bound).map(|done| {
+                let bound = Bound::of(Limit::of_chars(3_000));
+                verbs::truncate(&self.archive.at(&self.session).unwrap(), &bound).map(|done| {
                     self.follow(next);
                     next.truncate(&answer(done.done.operation, done.left.as_ref()));
                 })

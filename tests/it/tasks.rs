@@ -72,8 +72,8 @@ impl Played {
                 assert!(done.nothing.is_none(), "{:?}", done.nothing);
             }
             "truncate" => {
-                let bound = Bound { limit: Limit::of_chars(10_000), window: None };
-                drop(verbs::truncate(&archive.at(session).unwrap(), bound).unwrap());
+                let bound = Bound::of(Limit::of_chars(10_000));
+                drop(verbs::truncate(&archive.at(session).unwrap(), &bound).unwrap());
             }
             "clear" => drop(verbs::clear(&archive.at(session).unwrap()).unwrap()),
             "undo" => drop(verbs::undo(&archive.at(session).unwrap(), None).unwrap()),

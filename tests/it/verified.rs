@@ -46,9 +46,9 @@ fn begun(folder: &Path, is_cut: bool) -> (Archive, Session) {
         say(&mut archive, &session, text);
     }
     if is_cut {
-        let bound = Bound { limit: Limit::of_chars(0), window: None };
+        let bound = Bound::of(Limit::of_chars(0));
         assert!(
-            verbs::truncate(&archive.at(&session).unwrap(), bound)
+            verbs::truncate(&archive.at(&session).unwrap(), &bound)
                 .unwrap()
                 .done
                 .operation

@@ -381,8 +381,9 @@ impl Batch {
         };
         let mut records = Vec::with_capacity(self.lines.len());
         for (at, line) in self.lines.iter().enumerate() {
-            let shortened = id_of(&growth, line)
-                .and_then(|id| shorten::shorten(&before.name.id, before.format, line, id, limit));
+            let shortened = id_of(&growth, line).and_then(|id| {
+                shorten::shorten(&before.name.id, before.format, line, id, limit, &|_| true)
+            });
             let record = match shortened {
                 Some((shortened, sizes)) => {
                     let tool = self.tool(before, at, &shortened.cuts)?;

@@ -60,7 +60,8 @@ pub fn original(session: &At<'_>, target: &Target) -> Result<Target, OpsError> {
     Ok(original)
 }
 
-/// Pairs the texts of tool results in two lines, and returns the pairs where the second text is a cut version of the first.
+/// Pairs the texts of tool results in two lines, and returns the pairs where the second text is a cut version of the first; or the
+/// thinking in the first line, if the second has none.
 fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
     let texts = |line: &[u8]| -> Vec<(String, usize, String)> {
         let answers = Raw::object(line).map(|record| session.format.answers(record).sent);
@@ -70,10 +71,21 @@ fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
         });
         texts.collect()
     };
+    let thoughts = |line: &[u8]| {
+        Raw::object(line)
+            .map(|record| session.format.answers(record).thoughts())
+            .unwrap_or_default()
+    };
+    let is_dropped = thoughts(shown).is_empty();
+    let dropped = thoughts(whole).into_iter().enumerate().filter(|_| is_dropped);
+    let dropped = dropped.map(|(text, whole)| {
+        let (call, suffix) = (String::new(), String::new());
+        HiddenText { call, text, whole, seam: 0, suffix }
+    });
     let pairs = texts(whole).into_iter().zip(texts(shown));
     let seam = |((call, text, whole), (.., shown)): ((String, usize, String), (_, _, String))| {
         let seam = cut::seam(&whole, &shown)?;
         Some(HiddenText { call, text, whole, seam, suffix: shown.get(seam..)?.to_owned() })
     };
-    pairs.filter_map(seam).collect()
+    dropped.chain(pairs.filter_map(seam)).collect()
 }

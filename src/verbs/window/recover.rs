@@ -12,7 +12,6 @@ use crate::{
     archive::{At, Workspace, busy::Busy},
     change,
     context::{
-        cut::Limit,
         event::{Cause, Event},
         machine::{self, Effect, State},
         model::{Fault, ModelError},
@@ -207,7 +206,7 @@ impl<T> Surgery<'_, '_, T> {
     }
 
     fn bound(&self) -> Bound {
-        Bound { limit: Limit::of_window(self.window), window: Some(self.window) }
+        Bound::of_window(self.window)
     }
 }
 
@@ -272,11 +271,11 @@ impl<T> Patient for Surgery<'_, '_, T> {
     }
 
     fn can_truncate(&self) -> Result<bool, OpsError> {
-        Ok(!oversized(&self.session.again()?, self.bound())?.results.is_empty())
+        Ok(!oversized(&self.session.again()?, &self.bound())?.results.is_empty())
     }
 
     fn truncate(&mut self) -> Result<bool, OpsError> {
-        let truncated = truncate(&self.session, self.bound())?;
+        let truncated = truncate(&self.session, &self.bound())?;
         self.operations.extend(truncated.done.operation);
         Notice::add(truncated.done.notices, &mut self.notices);
         Ok(truncated.done.operation.is_some())

@@ -121,8 +121,8 @@ pub(crate) fn request(
         let found = session.store.entries(session.key, n.alone()).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
     };
-    let cutting = asked.results.map(|limit| Cutting {
-        limit,
+    let cutting = asked.results.as_ref().map(|bound| Cutting {
+        bound,
         share: Cutting::share_of(found.window.tokens),
         session: &session.name.id,
         name: &name,

@@ -12,7 +12,7 @@ use crate::{
     archive::At,
     context::{
         Item, Origin, Pages, Shape,
-        cut::Limit,
+        cut::Bound,
         history::Limits,
         measure::Measure,
         tokens::Counting,
@@ -46,8 +46,8 @@ pub struct Asked {
     pub limits: Limits,
     /// Whether images are included.
     pub images: bool,
-    /// The maximum number of characters of a tool result in this request; unlimited by default.
-    pub results: Option<Limit>,
+    /// Which tool results are shortened in this request; none by default.
+    pub results: Option<Bound>,
     /// How tokens are counted; by default exactly, with the model's encoding.
     pub counting: Option<Counting>,
 }

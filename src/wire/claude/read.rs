@@ -307,10 +307,15 @@ impl Read for Claude {
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
-        if text(record, "type").as_deref() != Some("user") {
-            return Answers::default();
+        let content = || record.get("message").and_then(|message| message.get("content"));
+        let beside = || strings(record.get("toolUseResult"));
+        let sent = || results(record).collect();
+        match text(record, "type").as_deref() {
+            Some("user") => Answers { sent: sent(), beside: beside(), thinking: None },
+            // The program joins the records of a message, so one of them may be empty.
+            Some("assistant") => Answers { thinking: content(), ..Answers::default() },
+            _ => Answers::default(),
         }
-        Answers { sent: results(record).collect(), beside: strings(record.get("toolUseResult")) }
     }
 
     /// Some program text looks like a description of the setup.

@@ -158,15 +158,21 @@ impl Read for Pi {
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         let Some(message) = record.get("message") else { return Answers::default() };
+        let is_api = |name: &&str| text(message, "api").is_some_and(|api| api.starts_with(name));
         let said = match text(message, "role").as_deref() {
             Some("toolResult") => parts(message.get("content"), "text"),
             // The output of a command that the user ran is sent like a result, but does not name a call.
             Some("bashExecution") => parts(message.get("output"), "text"),
+            // Other providers refuse a call without its reasoning.
+            Some("assistant") if ["anthropic", "bedrock", "google"].iter().any(is_api) => {
+                return Answers { thinking: message.get("content"), ..Answers::default() };
+            }
             _ => return Answers::default(),
         };
         let texts = said.into_iter().filter_map(Piece::new).collect();
         let call = text(message, "toolCallId").unwrap_or_default();
-        Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
+        let beside = strings(message.get("details"));
+        Answers { sent: vec![Answer { call, texts }], beside, thinking: None }
     }
 
     /// Returns what the agent left out, as reported by this entry.

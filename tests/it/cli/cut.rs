@@ -151,7 +151,10 @@ fn a_file_that_is_not_written_is_not_called_shorter() {
     fs::write(&file, &garden).unwrap();
     env.run(&["import", "--detached", "session.jsonl"]).success();
     let said = env.run(&["truncate", "--max-chars", "2000", "-s", "7c2a51de"]).success();
-    assert!(said.stdout.contains("\n1 result is cut on main\n"), "{said}");
+    assert!(
+        said.stdout.contains("\n1 result is cut on main, saving about 2,012 tokens\n"),
+        "{said}"
+    );
     assert_eq!(fs::read_to_string(file).unwrap(), garden);
 }
 
@@ -165,13 +168,13 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @"
     entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
     ------- stderr -------
-    1 result would be cut; nothing was changed
+    1 result would be cut, saving about 9,226 tokens; nothing was changed
     ");
     assert_eq!(live(&env, &id), before);
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @"
     Session entry-id  Look.  (native)
     entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
-    1 result is cut on main; the session's file is 40.7 kB shorter
+    1 result is cut on main, saving about 9,226 tokens; the session's file is 40.7 kB shorter
     The previous state is kept as branch main.1
     The previous file is kept as ~/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
@@ -204,6 +207,320 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     env.run(&["undo"]).success();
     assert_eq!(live(&env, &id), before);
     assert_eq!(log(), whole);
+}
+
+/// Begins a session of turns with a call and its result each, and returns its id. The results are all different.
+fn turns(env: &TestEnv, tools: &[&str]) -> String {
+    let made = json(&env.run(&["new", "--json"]).success().stdout);
+    for (n, tool) in tools.iter().enumerate() {
+        let call = format!("c{n}");
+        let text = format!("Turn {n}\n{}", long(100));
+        env.run(&["append", "-q", "Look."]).success();
+        env.run(&["append", "-q", "--call", tool, "--input", "{}", "--id", &call]).success();
+        env.run_with_stdin(&["append", "-q", "--result", &call, "-"], text.as_bytes()).success();
+    }
+    made["session"].as_str().unwrap().to_owned()
+}
+
+/// Returns for each result of a session's live file whether it is cleared.
+fn cleared(env: &TestEnv, id: &str) -> Vec<bool> {
+    let live = String::from_utf8(live(env, id)).unwrap();
+    let results = live.lines().map(json).filter(|record| record["type"] == "tool_result");
+    let output = |record: Value| record["toolResult"]["output"].as_str().unwrap().to_owned();
+    results.map(output).map(|output| output.starts_with("\n[undertext: ")).collect()
+}
+
+#[test]
+fn old_results_of_a_tool_are_cleared_and_undo_restores_them() {
+    let env = TestEnv::new();
+    let id = turns(&env, &["Read", "Bash", "Read", "Read", "Read"]);
+    let before = live(&env, &id);
+    let tried = env.run(&[
+        "truncate",
+        "--older-than",
+        "1",
+        "--keep-last",
+        "2",
+        "--tool",
+        "read",
+        "--dry-run",
+    ]);
+    assert_snapshot!(tried.masked(), @"
+    entry-id  Read  2,699  to  218  characters, about 675 to 55 tokens
+    entry-id  Read  2,699  to  218  characters, about 675 to 55 tokens
+    ------- stderr -------
+    2 results would be cut, saving about 1,240 tokens; nothing was changed
+    ");
+    assert_eq!(live(&env, &id), before);
+    assert_snapshot!(env.run(&["truncate", "--older-than", "1", "--keep-last", "2", "--tool", "read"]).masked(), @"
+    Session entry-id  Look.  (native)
+    entry-id  Read  2,699  to  218  characters, about 675 to 55 tokens
+    entry-id  Read  2,699  to  218  characters, about 675 to 55 tokens
+    2 results are cut on main, saving about 1,240 tokens; the session's file is 5.5 kB shorter
+    The previous state is kept as branch main.1
+    The previous file is kept as ~/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: to see what was cut: undertext audit
+    hint: to undo: undertext undo
+    ");
+    assert_eq!(cleared(&env, &id), [true, false, true, false, false]);
+    // What was cleared is not cleared again, and a limit does not bring it back.
+    assert_snapshot!(env.run(&["truncate", "--keep-last", "2", "--tool", "Read"]), @"
+    Session e572dff8  Look.  (native)
+    Nothing to cut in what was chosen
+    ");
+    env.run(&["truncate", "-q", "--max-chars", "2000"]).success();
+    assert_eq!(cleared(&env, &id), [true, false, true, false, false]);
+    let audited: Vec<Value> =
+        env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
+    let hiding = audited.iter().filter(|one| one["type"] == "replaced" && one["limit"] == 0);
+    for (entry, turn) in hiding.map(|one| one["entry"].as_str().unwrap()).zip([0, 2]) {
+        let whole = format!("Turn {turn}\n{}", long(100));
+        assert_eq!(env.run(&["show", entry, "--hidden"]).success().stdout, whole);
+        assert!(env.run(&["show", entry, "--original"]).success().stdout.ends_with(&whole));
+    }
+    env.run(&["verify"]).success();
+    env.run(&["store", "rebuild"]).success();
+    env.run(&["verify"]).success();
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    assert_eq!(live(&env, &id), before);
+
+    env.run(&["truncate", "-q", "--older-than", "2"]).success();
+    assert_eq!(cleared(&env, &id), [true, true, true, false, false]);
+    env.run(&["undo", "-q"]).success();
+    env.run(&["truncate", "-q", "--keep-last", "1"]).success();
+    assert_eq!(cleared(&env, &id), [true, false, true, true, false]);
+}
+
+#[test]
+fn old_results_are_cleared_for_one_request() {
+    let env = TestEnv::new();
+    let id = turns(&env, &["Read", "Bash", "Read"]);
+    let before = live(&env, &id);
+    let tokens = |args: &[&str]| {
+        let said = env.run(&[&["context", "--json"], args].concat()).success().stdout;
+        json(said.lines().next().unwrap())["tokens"].as_u64().unwrap()
+    };
+    let all = tokens(&[]);
+    let (one, two) = (tokens(&["--keep-last", "1"]), tokens(&["--older-than", "1"]));
+    assert!(two < one && one < all, "{two} {one} {all}");
+    assert_eq!(tokens(&["--older-than", "1", "--tool", "Bash"]), one);
+    assert_eq!(tokens(&["--older-than", "3"]), all);
+    assert_eq!(live(&env, &id), before);
+}
+
+/// Writes a session of Claude Code with thinking in each of its turns, and returns the path of its file.
+fn thinking(env: &TestEnv) -> std::path::PathBuf {
+    let id = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let mut lines: Vec<String> = Vec::new();
+    for turn in 0..3 {
+        let thought = "Hm. ".repeat(200);
+        let blocks = [
+            serde_json::json!({ "type": "thinking", "thinking": thought, "signature": "s" }),
+            serde_json::json!({ "type": "text", "text": format!("Answer {turn}.") }),
+        ];
+        let asked = serde_json::json!({ "role": "user", "content": "Look." });
+        let mut messages = vec![("user", asked)];
+        for block in blocks {
+            messages.push((
+                "assistant",
+                serde_json::json!({ "role": "assistant", "id": format!("msg_{turn}"),
+                "model": "claude-opus-5", "type": "message", "content": [block] }),
+            ));
+        }
+        for (kind, message) in messages {
+            let name = |n: usize| format!("cc000000-0000-4000-8000-{n:012}");
+            let parent = lines.len().checked_sub(1).map(name);
+            let record = serde_json::json!({ "parentUuid": parent, "isSidechain": false, "type": kind,
+                "message": message, "uuid": name(lines.len()), "timestamp": "2026-08-20T09:00:07.107Z",
+                "cwd": "/home/ann/garden", "sessionId": id, "version": "2.1.329" });
+            lines.push(record.to_string() + "\n");
+        }
+    }
+    let path = env.home().join(format!(".claude/projects/-home-ann-garden/{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, lines.concat()).unwrap();
+    env.run(&["import"]).success();
+    path
+}
+
+#[test]
+fn thinking_is_dropped_except_in_the_newest_turn_and_undo_restores_it() {
+    let env = TestEnv::new();
+    let path = thinking(&env);
+    let before = fs::read_to_string(&path).unwrap();
+    assert_snapshot!(env.run(&["truncate", "--thinking", "7c2a"]).masked(), @"
+    Session entry-id  Look.  (claude)
+    entry-id  thinking  800  to  0  characters, about 200 to 0 tokens
+    entry-id  thinking  800  to  0  characters, about 200 to 0 tokens
+    2 entries are cut on main, saving about 400 tokens; the session's file is 1.6 kB shorter
+    The previous state is kept as branch main.1
+    The agent resumes from ~/.claude/projects/-home-ann-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl
+    The previous file is kept as ~/.claude/projects/-home-ann-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl.undertext-1
+    ------- stderr -------
+    hint: to see what was cut: undertext audit entry-id
+    hint: to undo: undertext undo entry-id
+    ");
+    let after = fs::read_to_string(&path).unwrap();
+    for (n, (before, after)) in before.lines().zip(after.lines()).enumerate() {
+        let mut expected = json(before);
+        if [1, 4].contains(&n) {
+            expected["message"]["content"] = serde_json::json!([]);
+        }
+        assert_eq!(json(after), expected);
+    }
+    let sent = env.run(&["context", "--as", "anthropic", "--json", "7c2a"]).success().stdout;
+    assert_eq!(sent.matches("Answer ").count(), 3, "{sent}");
+    assert_eq!(sent.matches(r#""type":"thinking""#).count(), 1, "{sent}");
+    assert_snapshot!(env.run(&["audit", "7c2a"]).masked(), @"
+    2 entries cut from 1,600 to 0 characters, about 400 to 0 tokens; 100% is hidden but kept
+    turn  entry     tool      characters  shown  hidden  op  by        when
+      @0  entry-id  thinking         800      0    100%   2  truncate  2001-02-03 04:05
+      @1  entry-id  thinking         800      0    100%   2  truncate  2001-02-03 04:05
+    ------- stderr -------
+    hint: to read what the last cut hides: undertext show entry-id --hidden -s entry-id
+    hint: to read everything that is hidden: undertext audit entry-id --show
+    ");
+    let entry = "cc000000-0000-4000-8000-000000000001";
+    let hidden = env.run(&["show", entry, "--hidden", "-s", "7c2a"]).success().stdout;
+    assert_eq!(hidden, "Hm. ".repeat(200));
+    assert!(
+        env.run(&["show", entry, "--original", "-s", "7c2a"]).success().stdout.contains("Hm. Hm.")
+    );
+    assert_snapshot!(env.run(&["truncate", "--thinking", "7c2a"]).masked(), @"
+    Session entry-id  Look.  (claude)
+    Nothing to cut in what was chosen
+    ");
+    env.run(&["verify"]).success();
+    env.run(&["undo", "7c2a"]).success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn thinking_that_an_agent_needs_stays() {
+    let env = TestEnv::new();
+    let record = |kind: &str, payload: Value| {
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": kind, "payload": payload }).to_string() + "\n"
+    };
+    let said = |role: &str, kind: &str, text: &str| serde_json::json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
+    let reasoning =
+        serde_json::json!({ "type": "reasoning", "summary": [], "encrypted_content": "e" });
+    let mut lines = vec![record(
+        "session_meta",
+        serde_json::json!({ "id": "019d0000-0000-7000-8000-000000000001" }),
+    )];
+    for _ in 0..2 {
+        lines.push(record("response_item", said("user", "input_text", "Look.")));
+        lines.push(record("response_item", reasoning.clone()));
+        lines.push(record("response_item", said("assistant", "output_text", "I see.")));
+    }
+    fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
+    env.run(&["import", "-q", "--detached", "codex.jsonl"]).success();
+    assert_snapshot!(env.run(&["truncate", "--thinking", "-s", "019d"]), @"
+    Session 019d0000  Look.  (codex)
+    1 answer keeps its thinking: the agent cannot resume without it
+    Nothing to cut in what was chosen
+    ");
+    let report = json(
+        env.run(&["truncate", "--thinking", "--json", "-s", "019d"]).success().stdout.trim_end(),
+    );
+    assert_eq!(
+        (&report["results"], &report["thinking_needed"]),
+        (&serde_json::json!(0), &serde_json::json!(1))
+    );
+}
+
+#[test]
+fn a_target_is_reached_by_the_cut_that_loses_least() {
+    let env = TestEnv::new();
+    let id = turns(&env, &["Read", "Bash", "Read", "Read"]);
+    let before = live(&env, &id);
+    let all = env.run(&["context", "--json"]).success().stdout;
+    let all = json(all.lines().next().unwrap())["tokens"].as_u64().unwrap();
+    assert_snapshot!(env.run(&["truncate", "--to", "7%", "--dry-run"]).masked(), @"
+    entry-id  Read  2,699  to  218  characters, about 675 to 55 tokens
+    Context about 2,818 → 2,198 tokens, of 2,240 at most
+    ------- stderr -------
+    1 result would be cut, saving about 620 tokens; nothing was changed
+    hint: to do this: undertext truncate --older-than 3
+    ");
+    let tried = env.run(&["truncate", "--to", "7%", "--dry-run", "--json"]).success().stdout;
+    let tried = json(tried.lines().last().unwrap());
+    assert_eq!(
+        (&tried["older_than"], &tried["target"]["before"]),
+        (&serde_json::json!(3), &all.into())
+    );
+    assert_eq!(live(&env, &id), before);
+    // The command that it names does the same.
+    let done = env.run(&["truncate", "--older-than", "3", "--json"]).success().stdout;
+    assert_eq!(json(done.lines().last().unwrap())["tokens_saved"], tried["tokens_saved"]);
+    let cut = live(&env, &id);
+    env.run(&["undo", "-q"]).success();
+    env.run(&["truncate", "--to", "2240", "-q"]).success();
+    assert_eq!(live(&env, &id), cut);
+    let left = env.run(&["context", "--json"]).success().stdout;
+    let left = json(left.lines().next().unwrap())["tokens"].as_u64().unwrap();
+    assert_eq!(tried["target"]["left"].as_u64(), Some(left));
+    assert!(left <= 2_240 && left < all, "{left} of {all}");
+    env.run(&["undo", "-q"]).success();
+    assert_snapshot!(env.run(&["truncate", "--to", "99%"]), @"
+    Session e572dff8  Look.  (native)
+    Context about 2,818 → 2,818 tokens, of 31,680 at most
+    Nothing to cut in what was chosen
+    ");
+    assert_snapshot!(env.run(&["truncate", "--to", "10", "--dry-run"]), @"
+    ------- stderr -------
+    error: no cut reaches 10 tokens: about 1,578 would be left
+    hint: summarise older messages instead: undertext compact
+    [exit status: 1]
+    ");
+    assert_eq!(live(&env, &id), before);
+}
+
+#[test]
+fn a_choice_that_makes_no_sense_is_refused_or_explained() {
+    let env = TestEnv::new();
+    turns(&env, &["Read", "Bash"]);
+    for args in [
+        &["--older-than", "x"][..],
+        &["--older-than", "0"],
+        &["--keep-last", "-1"],
+        &["--to", "0%"],
+        &["--to", "101%"],
+        &["--to", "%"],
+        &["--to", "0"],
+        &["--to", "50%", "--max-chars", "3000"],
+        &["--to", "50%", "--older-than", "3"],
+        &["--to", "50%", "--thinking"],
+    ] {
+        let refused = env.run(&[&["truncate"], args].concat());
+        assert_eq!(refused.code(), Some(2), "{refused}");
+    }
+    assert_snapshot!(env.run(&["truncate", "--to", "0%"]), @"
+    ------- stderr -------
+    error: invalid value '0%' for '--to <SIZE>': it must be 1% to 100%, or tokens
+    hint: see the help: undertext truncate --help
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["truncate", "--tool", "Read", "--tool", "Edit"]), @"
+    ------- stderr -------
+    error: the tool Edit was never called in this session; called: Bash, Read
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["context", "--tool", "Edit"]), @"
+    ------- stderr -------
+    error: the tool Edit was never called in this session; called: Bash, Read
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["truncate", "--older-than", "2"]), @"
+    Session e572dff8  Look.  (native)
+    Nothing to cut in what was chosen
+    ");
+    assert_snapshot!(env.run(&["truncate", "--thinking"]), @"
+    Session e572dff8  Look.  (native)
+    Nothing to cut in what was chosen
+    ");
 }
 
 #[test]
