@@ -151,14 +151,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let at = args.at.as_deref().map(|at| verbs::find_passage(session, at)).transpose()?;
     let at = at.map(|part| part.target);
     let asked = read_request(context, args, &settings, &opened)?;
-    let found = verbs::context(session, at.as_ref(), &asked)?;
-    let window = &found.window;
     let rule = models::rule(&settings);
-    let near = match at {
-        Some(_) => rule.near(window.tokens, found.measured.tokens),
-        None => rule.nearness(session, &asked, window.tokens, found.measured)?,
-    };
+    let mut found = verbs::context(session, at.as_ref(), &asked)?;
     let is_counted = args.tokens != TokensArg::Reported;
+    if let Some(exact) = rule.exactly(&asked, found.window.tokens, found.measured) {
+        found = verbs::context(session, at.as_ref(), &exact)?;
+        found.measured = found.counted();
+    }
+    let window = &found.window;
+    let near = rule.near(window.tokens, found.measured);
     let measured = if is_counted { found.counted() } else { found.measured };
     let sent = Sent::new(session, &found, measured, &near);
     models::warn_tight(context, &|_| (), session, window);

@@ -161,11 +161,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Returns how full the window is, and how near that is to a compaction.
 fn full(session: &At<'_>, settings: &Settings) -> Option<(Nearness, Fullness)> {
-    let usual = models::usual(settings);
-    let full = verbs::fullness(session, &usual).ok()?;
-    let measured = Measured { tokens: full.tokens, word: full.word };
-    let (rule, window) = (models::rule(settings), full.window.tokens);
-    Some((rule.nearness(session, &usual, window, measured).ok()?, full))
+    let (usual, rule) = (models::usual(settings), models::rule(settings));
+    let measured = |full: &Fullness| Measured { tokens: full.tokens, word: full.word };
+    let mut full = verbs::fullness(session, &usual).ok()?;
+    if let Some(exact) = rule.exactly(&usual, full.window.tokens, measured(&full)) {
+        full = verbs::fullness(session, &exact).ok()?;
+    }
+    Some((rule.near(full.window.tokens, measured(&full)), full))
 }
 
 /// Waits until no process compacts a session. Returns the process that still does when the time is over.

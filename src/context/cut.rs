@@ -414,15 +414,15 @@ mod tests {
         };
         let all = || Bound { thinking: true, ..Bound::of(Limit::CLEARED) };
         let tools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        check(all(), "abcdef", &[5, 12]);
-        check(Bound { older_than: 1, ..all() }, "abcd", &[5, 12]);
+        check(all(), "abcdef", &[6, 13]);
+        check(Bound { older_than: 1, ..all() }, "abcd", &[6, 13]);
         check(Bound { older_than: 2, thinking: false, ..all() }, "ab", &[]);
         check(Bound { older_than: 3, ..all() }, "", &[]);
-        check(Bound { keep_last: 1, ..all() }, "abcd", &[5, 12]);
-        check(Bound { keep_last: 2, ..all() }, "ac", &[5, 12]);
-        check(Bound { tools: tools(&["READ"]), ..all() }, "acde", &[5, 12]);
-        check(Bound { tools: tools(&["bash"]), keep_last: 1, ..all() }, "b", &[5, 12]);
-        check(Bound { tools: tools(&["Edit"]), ..all() }, "", &[5, 12]);
+        check(Bound { keep_last: 1, ..all() }, "abcd", &[6, 13]);
+        check(Bound { keep_last: 2, ..all() }, "ac", &[6, 13]);
+        check(Bound { tools: tools(&["READ"]), ..all() }, "acde", &[6, 13]);
+        check(Bound { tools: tools(&["bash"]), keep_last: 1, ..all() }, "b", &[6, 13]);
+        check(Bound { tools: tools(&["Edit"]), ..all() }, "", &[6, 13]);
         assert!(Bound::of(Limit::CLEARED).choose(&items(said)).results.is_none());
     }
 

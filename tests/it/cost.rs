@@ -11,7 +11,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use undertext::{
-    context::{Shape, cut::Limit, history::Limits, plan::Keep, tokens::Counting, window::Windows},
+    context::{
+        Shape, compact::Writer, cut::Limit, history::Limits, plan::Keep, tokens::Counting,
+        window::Windows,
+    },
     json::Raw,
     model::{
         EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName, Timestamp,
@@ -246,7 +249,9 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         let asked = asked();
         let compact = |archive: &mut Archive, session: &Session| {
             let wanted = Compacting::of(&asked, &|| Timestamp(0));
-            let wanted = Compacting { keep: Keep::Last(2), ..wanted };
+            // An extract of a longer session is longer, up to its limit.
+            let by = Writer::Caller("In a few words.");
+            let wanted = Compacting { keep: Keep::Last(2), by, appendix: false, ..wanted };
             verbs::compact(&archive.at(session).unwrap(), &nowhere, &wanted, &mut |_| ()).unwrap()
         };
         for (store, _) in &kept {

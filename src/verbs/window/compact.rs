@@ -38,16 +38,18 @@ use crate::{
     },
     files::at::Standing,
     json::Raw,
-    model::{Block, CheckpointNumber, Command, EntryNumber, Kind, Message, Role, Timestamp},
+    model::{
+        Block, Checkpoint, CheckpointNumber, Command, EntryNumber, Kind, Message, Role, Timestamp,
+    },
     report::{Compacted, Done, Notice, Part, Parts, Planned},
     secrets::Masking,
     session::{
         Damages, Session,
         plan::{Plan, Steps, branch_text, given},
+        read::checkpoints,
     },
     verbs::{
         OpsError,
-        find::members::turns_of,
         window::{
             compaction::Compacting,
             excerpts::excerpts,
@@ -174,16 +176,15 @@ impl Found {
 
     /// Returns the command that shows the turns which a summary replaces.
     fn back(&self, session: &At<'_>, plan: &plan::Plan) -> Result<Option<String>, OpsError> {
-        let ends = [plan.summarised.first(), plan.summarised.last()];
-        let ends = ends.map(|place| self.said(&place.copied().into_iter().collect::<Vec<_>>()));
-        let ends: Vec<EntryNumber> = ends.iter().flatten().map(|said| said.entry).collect();
-        let turns = turns_of(session.store, session, &ends)?;
-        let (first, last) = (turns.values().next(), turns.values().next_back());
-        Ok(first.zip(last).map(|(first, last)| {
-            // What earlier summaries stand for is before that.
-            let first = if plan.carried.is_empty() { *first } else { CheckpointNumber::FIRST };
-            cut::turns(&session.name.id, first, *last)
-        }))
+        let last = plan.summarised.last().copied().into_iter().collect::<Vec<_>>();
+        let Some(last) = self.said(&last).pop() else { return Ok(None) };
+        let near = checkpoints::since(session, last.entry)?;
+        let mut turns =
+            near.iter().rev().filter(|turn| turn.before.is_some_and(|at| at <= last.entry));
+        // What earlier summaries stand for is before that, too.
+        let show =
+            |turn: &Checkpoint| cut::turns(&session.name.id, CheckpointNumber::FIRST, turn.n);
+        Ok(turns.next().map(show))
     }
 
     /// Returns what masks the secrets of the messages.
@@ -276,6 +277,17 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
     }
 }
 
+/// Returns how near a session is to its compaction.
+fn nearness(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Nearness, OpsError> {
+    let found = Found::of(session, wanted)?;
+    let size = |measured| Measured { tokens: wanted.all(measured), ..measured };
+    let (window, mut measured) = (found.window(wanted), size(found.measured));
+    if let Some(exact) = wanted.rule.exactly(wanted.asked, window, measured) {
+        measured = size(self::size(session, &exact)?);
+    }
+    Ok(wanted.rule.near(window, measured))
+}
+
 /// Returns the effect of a compaction by the extract. Writes nothing and asks no model. A window that is too small is refused, as
 /// in a real compaction.
 pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Planned, OpsError> {
@@ -301,8 +313,7 @@ pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Plan
             Err(_) => {}
         }
     }
-    let measured = Measured { tokens: task.tokens, word: found.measured.word };
-    let near = wanted.rule.nearness(session, wanted.asked, task.window, measured)?;
+    let near = nearness(session, wanted)?;
     Ok(Planned { near, nothing, parts, losses })
 }
 
@@ -345,11 +356,7 @@ pub fn compact_if_due(
     // Records in the live file that are not in the store yet count too.
     let mut notices = change::settle(session)?;
     let session = &session.again()?;
-    let found = Found::of(session, wanted)?;
-    let Measured { word, .. } = found.measured;
-    let measured = Measured { tokens: wanted.all(found.measured), word };
-    let near = wanted.rule.nearness(session, wanted.asked, found.window(wanted), measured)?;
-    let Nearness { tokens, window, is_due, .. } = near;
+    let Nearness { tokens, window, is_due, .. } = nearness(session, wanted)?;
     if is_due {
         let done = compact(session, workspace, wanted, emit)?;
         Notice::add(done.done.notices, &mut notices);

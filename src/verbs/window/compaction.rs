@@ -13,6 +13,7 @@ use crate::{
         model::Tool,
         plan::{self, Keep, Nearness, Trigger},
         prompt::Ability,
+        tokens::Counting,
         visible::Visible,
     },
     model::Timestamp,
@@ -176,10 +177,26 @@ impl Default for Rule {
     }
 }
 
+/// An estimate may be this many times too small: base64 has a token for each one and a half characters.
+const MARGIN: u64 = 3;
+
 impl Rule {
-    /// Returns how near a context of this size is.
-    pub fn near(self, window: u64, tokens: u64) -> Nearness {
+    /// Returns how near a context of this size is. Where nothing can count exactly, an estimate is taken for a quarter more than
+    /// it says.
+    pub fn near(self, window: u64, measured: Measured) -> Nearness {
         let Self { percent, reserve, at } = self;
+        let is_vague = measured.word == Word::Estimate && !cfg!(feature = "tokens");
+        let more = if is_vague { measured.tokens / 4 } else { 0 };
+        let tokens = measured.tokens.saturating_add(more);
         Trigger { window, percent, reserve, at }.near(tokens)
+    }
+
+    /// Returns how to count exactly, if an estimate is too vague to say whether a compaction is due.
+    pub fn exactly(self, asked: &Asked, window: u64, measured: Measured) -> Option<Asked> {
+        let near = self.near(window, measured);
+        let is_estimate =
+            measured.word == Word::Estimate && asked.counting == Some(Counting::Estimate);
+        let is_vague = is_estimate && near.tokens.saturating_mul(MARGIN) >= near.at;
+        is_vague.then(|| Asked { counting: None, ..asked.clone() })
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     context::{
         event::{Cause, Event},
         machine::{self, Effect, State},
+        measure::Measured,
         model::{Fault, ModelError},
         overflow::Figures,
         plan::Keep,
@@ -231,7 +232,8 @@ impl<T> Patient for Surgery<'_, '_, T> {
         }
         let mut compacted = false;
         let tokens = self.scaled(self.wanted.tokens(&context));
-        if self.wanted.rule.near(self.window, tokens).is_due {
+        let measured = Measured { tokens, ..context.measured };
+        if self.wanted.rule.near(self.window, measured).is_due {
             let wanted = self.wanted;
             match self.try_compact(&wanted, &context, false, emit).map_err(Attempt::Other)? {
                 Tried::Compacted => {

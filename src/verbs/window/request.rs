@@ -9,7 +9,6 @@ use crate::{
         self, Change, Item, Missing, Plan, Prepared, Shape, Step,
         history::Limits,
         measure::{Measured, Word},
-        plan::Nearness,
         results::Cutting,
         sanitize::{Hygiene, pictures},
         tokens::Counting,
@@ -20,7 +19,6 @@ use crate::{
     verbs::{
         OpsError,
         window::{
-            compaction::Rule,
             measure::material,
             sight::{Asked, Material, front},
         },
@@ -53,37 +51,6 @@ pub(crate) fn measured(session: &At<'_>, asked: &Asked, found: &Material) -> Mea
 pub(crate) fn size(session: &At<'_>, asked: &Asked) -> Result<Measured, OpsError> {
     let found = material(session, None, asked, usize::MAX, &Damages::default())?;
     Ok(measured(session, asked, &found))
-}
-
-impl Rule {
-    /// Returns how near a session is to its compaction, given its size at its current head.
-    ///
-    /// An estimate that is far from it says enough. A closer one is replaced by an exact count, or, in a build without one, taken for
-    /// a quarter more than it is. A reported size is better than both.
-    pub fn nearness(
-        self,
-        session: &At<'_>,
-        asked: &Asked,
-        window: u64,
-        measured: Measured,
-    ) -> Result<Nearness, OpsError> {
-        /// An estimate may be this many times too small: base64 has a token for each one and a half characters.
-        const MARGIN: u64 = 3;
-        let near = self.near(window, measured.tokens);
-        let is_estimate =
-            asked.counting == Some(Counting::Estimate) && measured.word != Word::Reported;
-        if !is_estimate || near.tokens.saturating_mul(MARGIN) < near.at {
-            return Ok(near);
-        }
-        if !cfg!(feature = "tokens") {
-            return Ok(self.near(window, near.tokens.saturating_add(near.tokens / 4)));
-        }
-        let exact = Asked { counting: None, ..asked.clone() };
-        let counted = size(session, &exact)?.tokens;
-        // What the caller adds to the size of the messages stays added.
-        let known = size(session, asked)?.tokens;
-        Ok(self.near(window, counted.saturating_add(near.tokens.saturating_sub(known))))
-    }
 }
 
 /// Makes a request from items.

@@ -411,7 +411,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
-    2 requests, 1 call; the context is at about 21 of 32,000 tokens
+    2 requests, 1 call; the context is at about 64 of 32,000 tokens
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;
