@@ -1,7 +1,7 @@
 //! The extract: a summary made of counts and quotes, without a model.
 //!
 //! It says how much it stands for, what the model said last and which calls are unfinished. Everything else is its appendix
-//! ([`crate::context::appendix`]), which may use all of its room. Extracts of extracts do not grow: what an earlier one says is
+//! (`appendix.rs`), which may use all of its room. Extracts of extracts do not grow: what an earlier one says is
 //! merged, section by section. A summary by another writer is quoted as long as there is room.
 
 use std::{collections::BTreeMap, fmt::Write as _};

@@ -1,7 +1,7 @@
 //! Facts: what a conversation says that its summary should not lose, and which of it a summary keeps.
 //!
 //! There is one meter. It finds the facts of the messages that a summary replaces and checks a summary against them. It serves the
-//! appendix of a summary ([`crate::context::appendix`]), the judgement of a model's summary, and `audit`.
+//! appendix of a summary (`appendix.rs`), the judgement of a model's summary, and `audit`.
 //!
 //! ```text
 //! requests      what the user asked for, in the user's words
@@ -152,16 +152,15 @@ impl<'a> Facts<'a> {
     /// Finds the facts of messages.
     pub fn of(pieces: &[&Piece<'a>]) -> Self {
         let mut found = Found::default();
-        let is_own = |piece: &&&Piece<'_>| piece.is_request && !piece.message.is_summary;
-        let own: Vec<usize> = (pieces.iter().enumerate())
-            .filter_map(|(nth, piece)| is_own(&piece).then_some(nth))
-            .collect();
-        let newest = own.len().saturating_sub(NEWEST.0);
-        for (nth, piece) in pieces.iter().enumerate() {
+        let is_own = |piece: &Piece<'_>| piece.is_request && !piece.message.is_summary;
+        let count = pieces.iter().filter(|piece| is_own(piece)).count();
+        let (newest, mut asked) = (count.saturating_sub(NEWEST.0), 0);
+        for piece in pieces {
             found.at += 1;
-            let whole = match own.iter().position(|own| *own == nth) {
-                Some(0) => Some(FIRST),
-                Some(at) if at >= newest => Some(FIRST - 1),
+            asked += usize::from(is_own(piece));
+            let whole = match asked {
+                1 => Some(FIRST),
+                nth if nth > newest => Some(FIRST - 1),
                 _ => None,
             };
             for block in &piece.message.blocks {
@@ -821,7 +820,9 @@ struct Known<'a> {
     tokens: BTreeSet<&'a str>,
     /// The words in lowercase, and adjacent pairs of them with a space between.
     words: BTreeSet<String>,
-    /// The numbers of the paragraphs that have a distinctive word.
+    /// The number of lines.
+    lines: usize,
+    /// The numbers of the lines that have a distinctive word.
     telling: BTreeMap<String, Vec<usize>>,
 }
 
@@ -855,7 +856,8 @@ impl<'a> Known<'a> {
                 }
             });
         }
-        Self { text: summary, tokens: known, words, telling: telling_words }
+        let lines = summary.lines().count();
+        Self { text: summary, tokens: known, words, lines, telling: telling_words }
     }
 
     /// Returns true if the summary contains a fact.
@@ -892,12 +894,13 @@ impl<'a> Known<'a> {
         }
         words.truncate(40);
         let words: BTreeSet<String> = words.into_iter().collect();
-        let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut kept = vec![0_usize; self.lines + 1];
         for line in words.iter().filter_map(|word| self.telling.get(word)).flatten() {
-            *kept.entry(*line).or_default() += 1;
+            if let Some(kept) = kept.get_mut(*line) {
+                *kept += 1;
+            }
         }
-        let after = |line: usize| kept.get(&(line + 1)).copied().unwrap_or(0);
-        kept.iter().any(|(line, n)| (n + after(*line)) * 2 >= words.len())
+        kept.windows(2).any(|two| two.iter().sum::<usize>() * 2 >= words.len())
     }
 }
 

@@ -245,14 +245,15 @@ mod tests {
     use crate::model::Role;
 
     #[test]
-    fn a_model_has_its_encoding_and_an_unknown_one_that_of_gpt_4() {
+    fn a_model_has_its_encoding_and_an_unknown_one_that_of_gpt_4o() {
         let check = |model, encoding| assert_eq!(Encoding::of_model(model), encoding, "{model:?}");
         check(Some("gpt-4o-mini"), Encoding::O200k);
         check(Some("openai/gpt-5.1-codex"), Encoding::O200k);
         check(Some("o3"), Encoding::O200k);
         check(Some("gpt-4-turbo"), Encoding::Cl100k);
-        check(Some("claude-opus-4"), Encoding::Cl100k);
-        check(None, Encoding::Cl100k);
+        check(Some("claude-opus-4"), Encoding::O200k);
+        check(Some("openai/gpt-4"), Encoding::Cl100k);
+        check(None, Encoding::O200k);
     }
 
     #[test]
