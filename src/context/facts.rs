@@ -314,9 +314,7 @@ impl<'a> Found<'a> {
     /// Adds a request of the user, as a whole with a rank or by its sentences.
     fn request(&mut self, text: &'a str, whole: Option<usize>) {
         self.tokens(text);
-        let mut words = Vec::new();
-        telling(text, &mut |word| words.push(word));
-        if words.is_empty() {
+        if !has_words(text, 1) {
             return;
         }
         let most = if whole.is_some() { NEWEST.1 } else { SENTENCE };
@@ -467,22 +465,21 @@ impl<'a> Found<'a> {
         }
         let mut facts: Vec<Fact<'a>> = self.facts.into_values().collect();
         // What others say with the same words is a form, such as "Go on with the next one".
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let text =
             |fact: &Fact<'_>| matches!(fact.kind, Kind::Requests | Kind::Decisions | Kind::Words);
-        let words = |fact: &Fact<'_>| {
-            let mut words = BTreeSet::new();
+        let mut words = vec![BTreeSet::new(); facts.len()];
+        for (fact, words) in facts.iter().zip(&mut words).filter(|(fact, _)| text(fact)) {
             telling(&fact.line, &mut |word| {
-                words.insert(word);
+                words.insert(word.to_owned());
             });
-            words
-        };
-        for word in facts.iter().filter(|fact| text(fact)).flat_map(words) {
+        }
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for word in words.iter().flatten() {
             *seen.entry(word).or_default() += 1;
         }
-        for fact in facts.iter_mut().filter(|fact| text(fact)) {
-            let words = words(fact);
-            let rare = words.iter().filter(|word| seen.get(*word).is_none_or(|n| *n <= 2)).count();
+        for (fact, words) in facts.iter_mut().zip(&words).filter(|(fact, _)| text(fact)) {
+            let rare = words.iter().filter(|word| seen.get(word.as_str()).is_none_or(|n| *n <= 2));
+            let rare = rare.count();
             fact.rank = 2 * fact.rank + usize::from(rare * 4 >= words.len() && rare > 0) * 3;
         }
         for fact in &mut facts {
@@ -543,11 +540,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     lines
         .flat_map(split)
         .map(|sentence| sentence.trim_start_matches(['-', '*', '#', '>', ' ', '\t']).trim())
-        .filter(|sentence| {
-            let mut words = 0;
-            telling(sentence, &mut |_| words += 1);
-            words > 1
-        })
+        .filter(|sentence| has_words(sentence, 2))
 }
 
 /// Splits a line after each end of a sentence.
@@ -850,7 +843,7 @@ impl<'a> Known<'a> {
         let mut telling_words: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (nth, line) in summary.lines().enumerate() {
             telling(line, &mut |word| {
-                let lines = telling_words.entry(word).or_default();
+                let lines = telling_words.entry(word.to_owned()).or_default();
                 if lines.last() != Some(&nth) {
                     lines.push(nth);
                 }
@@ -888,7 +881,7 @@ impl<'a> Known<'a> {
     /// Returns true if a line of the summary, or two lines one after the other, have half of a sentence's distinctive words.
     fn says(&self, sentence: &str) -> bool {
         let mut words = Vec::new();
-        telling(sentence, &mut |word| words.push(word));
+        telling(sentence, &mut |word| words.push(word.to_owned()));
         if words.is_empty() {
             return self.text.contains(sentence);
         }
@@ -906,16 +899,32 @@ impl<'a> Known<'a> {
 
 /// Calls `told` with the distinctive words of a text, in lowercase: words of more than three letters, and, where words are not
 /// separated by spaces as in Chinese, each pair of adjacent characters.
-fn telling(text: &str, told: &mut dyn FnMut(String)) {
+fn telling(text: &str, told: &mut dyn FnMut(&str)) {
     let lower = text.to_lowercase();
     for run in lower.split(|c: char| !c.is_alphanumeric()) {
-        let signs: Vec<char> = run.chars().collect();
-        if signs.iter().copied().any(is_dense) {
-            signs.windows(2).for_each(|two| told(two.iter().collect()));
-        } else if signs.len() > 3 {
-            told(run.to_owned());
+        if !run.is_ascii() && run.chars().any(is_dense) {
+            let ends: Vec<usize> =
+                run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+            ends.windows(3).for_each(|two| told(run.get(two[0]..two[2]).unwrap_or_default()));
+        } else if run.chars().nth(3).is_some() {
+            told(run);
         }
     }
+}
+
+/// Returns true if a text has so many distinctive words.
+fn has_words(text: &str, count: usize) -> bool {
+    let runs = text.split(|c: char| !c.is_alphanumeric());
+    let words = runs.map(|run| {
+        let is_dense = !run.is_ascii() && run.chars().any(is_dense);
+        let is_word = run.chars().nth(3).is_some();
+        if is_dense { run.chars().count().saturating_sub(1) } else { usize::from(is_word) }
+    });
+    let mut found = 0;
+    words.into_iter().any(|n| {
+        found += n;
+        found >= count
+    })
 }
 
 #[cfg(test)]
