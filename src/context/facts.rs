@@ -21,6 +21,7 @@ use std::{
     borrow::Cow,
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::LazyLock,
 };
 
@@ -53,6 +54,9 @@ const FIRST: usize = 4;
 
 /// How many characters of another sentence are quoted.
 const SENTENCE: usize = 300;
+
+/// How many words of a sentence are compared.
+const COMPARED: usize = 40;
 
 /// A kind of thing that a summary can lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -105,6 +109,14 @@ impl Kind {
         Self::Words,
     ];
 
+    /// Returns true if its facts are sentences, which a summary may say in other words.
+    fn is_sentence(self) -> bool {
+        matches!(
+            self,
+            Self::Requests | Self::Decisions | Self::Plans | Self::Failures | Self::Words
+        )
+    }
+
     /// Returns the name used in all output.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -133,6 +145,8 @@ pub(super) struct Fact<'a> {
     rank: usize,
     /// How often it is said.
     times: usize,
+    /// Its first distinctive words, sorted, if it is a sentence.
+    words: Vec<u64>,
     /// The number of the message that said it last.
     pub(super) at: usize,
 }
@@ -263,6 +277,7 @@ impl<'a> Found<'a> {
             line: what.clone(),
             rank,
             times: 0,
+            words: Vec::new(),
             at,
         });
         fact.times += 1;
@@ -464,23 +479,34 @@ impl<'a> Found<'a> {
             }
         }
         let mut facts: Vec<Fact<'a>> = self.facts.into_values().collect();
+        let mut words = Vec::new();
+        for (nth, fact) in facts.iter_mut().enumerate().filter(|(_, fact)| fact.kind.is_sentence())
+        {
+            fact.words = words_of(&fact.line);
+            // Plans and failures repeat words for good reasons.
+            if !matches!(fact.kind, Kind::Plans | Kind::Failures) {
+                words.extend(fact.words.iter().map(|word| (*word, nth)));
+            }
+            fact.words.truncate(COMPARED);
+            fact.words.sort_unstable();
+            fact.words.dedup();
+        }
+        words.sort_unstable();
+        words.dedup();
         // What others say with the same words is a form, such as "Go on with the next one".
-        let text =
-            |fact: &Fact<'_>| matches!(fact.kind, Kind::Requests | Kind::Decisions | Kind::Words);
-        let mut words = vec![BTreeSet::new(); facts.len()];
-        for (fact, words) in facts.iter().zip(&mut words).filter(|(fact, _)| text(fact)) {
-            telling(&fact.line, &mut |word| {
-                words.insert(word.to_owned());
-            });
+        let mut rare = vec![(0, 0); facts.len()];
+        for alike in words.chunk_by(|one, other| one.0 == other.0) {
+            for (_, nth) in alike {
+                if let Some((rare, all)) = rare.get_mut(*nth) {
+                    *rare += usize::from(alike.len() <= 2);
+                    *all += 1;
+                }
+            }
         }
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for word in words.iter().flatten() {
-            *seen.entry(word).or_default() += 1;
-        }
-        for (fact, words) in facts.iter_mut().zip(&words).filter(|(fact, _)| text(fact)) {
-            let rare = words.iter().filter(|word| seen.get(word.as_str()).is_none_or(|n| *n <= 2));
-            let rare = rare.count();
-            fact.rank = 2 * fact.rank + usize::from(rare * 4 >= words.len() && rare > 0) * 3;
+        for (fact, (rare, all)) in facts.iter_mut().zip(rare) {
+            if fact.kind.is_sentence() {
+                fact.rank = 2 * fact.rank + usize::from(rare * 4 >= all && rare > 0) * 3;
+            }
         }
         for fact in &mut facts {
             // A name that later turns use.
@@ -550,23 +576,23 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let mut signs = rest.char_indices().peekable();
-        while let Some((at, sign)) = signs.next() {
+        let mut from = 0;
+        // The ends of sentences, or the first bytes of those that are not ASCII.
+        let may_end = |byte: &u8| matches!(byte, b'.' | b'!' | b'?' | 0xE3 | 0xEF);
+        while let Some(at) = rest.as_bytes().get(from..)?.iter().position(may_end) {
+            let (before, behind) = rest.split_at(from + at);
+            let mut signs = behind.chars();
+            let sign = signs.next()?;
+            from = before.len() + sign.len_utf8();
             let is_end = match sign {
-                '.' | '!' | '?' => signs.peek().is_some_and(|(_, next)| next.is_whitespace()),
+                '.' | '!' | '?' => signs.next().is_some_and(char::is_whitespace),
                 '。' | '！' | '？' => true,
                 _ => false,
             };
             // The point after a number or a letter of an abbreviation ends nothing.
-            let is_short = || {
-                rest.get(..at)
-                    .unwrap_or_default()
-                    .rsplit([' ', '.'])
-                    .next()
-                    .is_some_and(|word| word.len() < 3)
-            };
+            let is_short = || before.rsplit([' ', '.']).next().is_some_and(|word| word.len() < 3);
             if is_end && !(sign == '.' && is_short()) {
-                let (sentence, behind) = rest.split_at(at + sign.len_utf8());
+                let (sentence, behind) = rest.split_at(from);
                 rest = behind;
                 return Some(sentence);
             }
@@ -816,7 +842,7 @@ struct Known<'a> {
     /// The number of lines.
     lines: usize,
     /// The numbers of the lines that have a distinctive word.
-    telling: BTreeMap<String, Vec<usize>>,
+    telling: BTreeMap<u64, Vec<usize>>,
 }
 
 impl<'a> Known<'a> {
@@ -840,17 +866,16 @@ impl<'a> Known<'a> {
             .collect();
         let two = list.windows(2).map(|two| two.join(" "));
         let words = list.iter().map(|word| (*word).to_owned()).chain(two).collect();
-        let mut telling_words: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut telling: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (nth, line) in summary.lines().enumerate() {
-            telling(line, &mut |word| {
-                let lines = telling_words.entry(word.to_owned()).or_default();
+            for word in words_of(line) {
+                let lines = telling.entry(word).or_default();
                 if lines.last() != Some(&nth) {
                     lines.push(nth);
                 }
-            });
+            }
         }
-        let lines = summary.lines().count();
-        Self { text: summary, tokens: known, words, lines, telling: telling_words }
+        Self { text: summary, tokens: known, words, lines: summary.lines().count(), telling }
     }
 
     /// Returns true if the summary contains a fact.
@@ -860,7 +885,7 @@ impl<'a> Known<'a> {
             Kind::Numbers | Kind::Identifiers => self.has(&fact.what),
             Kind::Commands => self.words.contains(&fact.what.to_lowercase()),
             Kind::Requests | Kind::Decisions | Kind::Plans | Kind::Failures | Kind::Words => {
-                self.says(&fact.what)
+                self.says(fact)
             }
         }
     }
@@ -879,37 +904,40 @@ impl<'a> Known<'a> {
     }
 
     /// Returns true if a line of the summary, or two lines one after the other, have half of a sentence's distinctive words.
-    fn says(&self, sentence: &str) -> bool {
-        let mut words = Vec::new();
-        telling(sentence, &mut |word| words.push(word.to_owned()));
-        if words.is_empty() {
-            return self.text.contains(sentence);
+    fn says(&self, fact: &Fact<'_>) -> bool {
+        if fact.words.is_empty() {
+            return self.text.contains(&*fact.what);
         }
-        words.truncate(40);
-        let words: BTreeSet<String> = words.into_iter().collect();
         let mut kept = vec![0_usize; self.lines + 1];
-        for line in words.iter().filter_map(|word| self.telling.get(word)).flatten() {
+        for line in fact.words.iter().filter_map(|word| self.telling.get(word)).flatten() {
             if let Some(kept) = kept.get_mut(*line) {
                 *kept += 1;
             }
         }
-        kept.windows(2).any(|two| two.iter().sum::<usize>() * 2 >= words.len())
+        kept.windows(2).any(|two| two.iter().sum::<usize>() * 2 >= fact.words.len())
     }
 }
 
-/// Calls `told` with the distinctive words of a text, in lowercase: words of more than three letters, and, where words are not
-/// separated by spaces as in Chinese, each pair of adjacent characters.
-fn telling(text: &str, told: &mut dyn FnMut(&str)) {
+/// Returns the distinctive words of a text, in order, each as a hash: words of more than three letters, whatever their case, and,
+/// where words are not separated by spaces as in Chinese, each pair of adjacent characters.
+fn words_of(text: &str) -> Vec<u64> {
     let lower = text.to_lowercase();
+    let mut words = Vec::new();
+    let mut add = |word: &str| {
+        let mut hasher = DefaultHasher::new();
+        word.hash(&mut hasher);
+        words.push(hasher.finish());
+    };
     for run in lower.split(|c: char| !c.is_alphanumeric()) {
         if !run.is_ascii() && run.chars().any(is_dense) {
             let ends: Vec<usize> =
                 run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
-            ends.windows(3).for_each(|two| told(run.get(two[0]..two[2]).unwrap_or_default()));
+            ends.windows(3).for_each(|two| add(run.get(two[0]..two[2]).unwrap_or_default()));
         } else if run.chars().nth(3).is_some() {
-            told(run);
+            add(run);
         }
     }
+    words
 }
 
 /// Returns true if a text has so many distinctive words.

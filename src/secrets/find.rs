@@ -145,6 +145,9 @@ impl Rules {
 
     /// Of secrets that are equal or contain each other, keeps the most specific one.
     fn settle(&self, mut found: Vec<Found>) -> Vec<Found> {
+        if found.len() < 2 {
+            return found;
+        }
         let is_weak = |one: &Found| self.all.get(one.rule).is_some_and(|rule| rule.weak);
         found.sort_by_key(|one| (is_weak(one), one.rule));
         let related = related(&found);
