@@ -93,7 +93,7 @@ fn worked(n: usize) -> Vec<Draft> {
         "Can you explain what this does before you change it?",
         "Good. Now the same for the other parser.",
     ];
-    let path = format!("/work/app/src/part_{}/file_{n}.rs", n % 9);
+    let path = format!("/home/dev/app/src/part_{}/file_{n}.rs", n % 9);
     let mut drafts = vec![Draft::Message(Speaker::User, ASKED[n % ASKED.len()].to_owned())];
     drafts.push(Draft::Message(
         Speaker::Assistant,

@@ -32,11 +32,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     summing: Summing,
 
-    /// Use TEXT as the summary, or what stdin has if it is -
+    /// Use TEXT as the summary; - reads it from stdin
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["summarizer", "focus", "strict", "later", "dry_run"])]
     summary: Option<String>,
 
-    /// Add nothing to a written summary
+    /// Don't add missing facts to a written summary
     #[arg(long)]
     no_appendix: bool,
 
@@ -101,7 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// The text of a summary, as far as the user says anything about it.
+/// What the user says about the text of a summary.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
     /// The summary itself.

@@ -1,4 +1,4 @@
-//! `handoff`: goes on with a goal in a new session, from a summary of an old one.
+//! `handoff`: starts a new session for a goal, from a summary of an old one.
 
 use undertext::verbs::{self, Layers};
 
@@ -7,18 +7,18 @@ use super::models::{self, Summing, kit};
 use super::{About, CommandError, Context, Exit, env};
 use crate::render::units::grouped;
 
-/// Go on with a goal in a new session, from a summary
+/// Start a new session for a goal, from a summary
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext handoff 'write the release notes'
   undertext handoff --summarizer local 'port it to Windows' 7c2a
 
-The new session is undertext's own. It begins with a summary of the old one, made
-for the goal, and with the goal as its first prompt. The old session does not
-change; the summary says how to read it.")]
+The new session is a native one. It begins with a summary of the old session,
+written for the goal, and then has the goal as its first prompt. The old session
+doesn't change; the summary says how to read it.")]
 pub(crate) struct Args {
-    /// What the new session is for
+    /// The goal of the new session
     #[arg(value_name = "GOAL")]
     goal: String,
 

@@ -14,9 +14,8 @@ use undertext::context::compact::Writer;
 use undertext::context::event::Event;
 use undertext::context::facts::Loss;
 use undertext::context::history::{self, Limits};
-use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer};
+use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer, Tool};
 use undertext::context::plan::{self, Keep, Nearness};
-use undertext::context::prompt::Ability;
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
 use undertext::context::window::{Verdict, Window, Windows};
@@ -101,7 +100,7 @@ pub(crate) struct Kit<'a> {
     folder: Option<PathBuf>,
     hidden: Vec<PathBuf>,
     summarizer: Option<Box<dyn Model>>,
-    skills: Vec<Ability>,
+    skills: Vec<Tool>,
     allowed: Allowed,
     before: Option<Hook>,
     after: Option<Hook>,
@@ -229,7 +228,7 @@ pub(crate) fn kit<'a>(
 }
 
 /// Returns the skills below a folder: names and descriptions in the `SKILL.md` of each.
-fn skills(context: &Context, folder: Option<&str>) -> Vec<Ability> {
+fn skills(context: &Context, folder: Option<&str>) -> Vec<Tool> {
     /// How deep below the folder a skill may be.
     const DEPTH: usize = 3;
     let Some(folder) = folder else { return Vec::new() };
@@ -247,7 +246,7 @@ fn skills(context: &Context, folder: Option<&str>) -> Vec<Ability> {
                 line.map(|value| value.trim().trim_matches(['"', '\'']).to_owned())
             };
             let description = field("description").unwrap_or_default();
-            skills.extend(field("name").map(|name| Ability { name, description }));
+            skills.extend(field("name").map(|name| Tool { name, description, ..Tool::default() }));
         }
         let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         let inside = inside.filter(|_| depth < DEPTH).map(|entry| entry.path());
@@ -522,7 +521,7 @@ pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
     }
 }
 
-/// Warns of a summary that no model wrote, although one was asked.
+/// Warns if a model was asked for a summary and an extract replaces it.
 pub(crate) fn tell_fallback(context: &mut Context, why: Option<&str>) {
     if let Some(error) = why {
         context.output.warn(&format!("no model wrote a summary: {error}"));

@@ -21,7 +21,7 @@ const BACK: &str = "To read the messages that this stands for: ";
 /// The number of tokens of a line apart from its text.
 const LINE: u64 = 2;
 
-/// Returns the heading of a kind, and whether its facts stand in one line.
+/// Returns the heading of a kind, and whether its facts are on one line.
 fn heading(kind: Kind) -> (&'static str, bool) {
     match kind {
         Kind::Requests => ("Requests", false),
@@ -36,33 +36,36 @@ fn heading(kind: Kind) -> (&'static str, bool) {
     }
 }
 
-/// What separates facts in one line.
+/// What separates facts on one line.
 const NEXT: &str = "; ";
+
+/// What the appendix of a summary is made of: kinds that share its room.
+pub(super) const FACTS: &[&[Kind]] = &[&Kind::FACTS];
+
+/// What an extract is made of: the same, and other sentences as far as there is room left.
+pub(super) const SENTENCES: &[&[Kind]] = &[&Kind::FACTS, &[Kind::Words]];
 
 /// Returns the appendix of a checked summary, in at most this many tokens: the most important of the facts that the summary
 /// lacks, and the command that leads back. It is empty if there is nothing to say.
 ///
-/// The kinds share the room: the next fact is of the kind that took the least of it so far. Requests and decisions may take
-/// twice as much as others. Other words, if wanted at all, take what is left.
+/// The kinds of a group share the room: the next fact is of the kind that took the least of it so far. Requests and decisions may
+/// take twice as much as others. The next group gets what is left.
 pub(super) fn write(
     check: &Check<'_>,
     back: Option<&str>,
-    wants_words: bool,
+    groups: &[&[Kind]],
     room: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
     let back = back.map(|back| format!("{BACK}`{back}`"));
-    let end = back.as_deref().map_or(0, |back| count(back) + LINE);
-    // Headings are counted with the first fact under each.
-    let mut left = room.saturating_sub(end + count(HEADING) + LINE);
+    let frame = count(HEADING) + LINE + back.as_deref().map_or(0, |back| count(back) + LINE);
+    // The heading of a kind is counted with its first fact.
+    let mut left = room.saturating_sub(frame);
     let mut chosen: Vec<&Fact<'_>> = Vec::new();
-    for takes_words in [false, true] {
-        if takes_words && !wants_words {
-            break;
-        }
-        let kinds = Kind::ALL.into_iter().filter(|kind| (*kind == Kind::Words) == takes_words);
+    for kinds in groups {
         let of = |kind| check.lost().filter(move |fact| fact.kind == kind);
-        let mut queues: Vec<_> = kinds.map(|kind| (0, kind, of(kind).peekable())).collect();
+        let mut queues: Vec<_> =
+            kinds.iter().map(|kind| (0, *kind, of(*kind).peekable())).collect();
         loop {
             queues.retain_mut(|(_, _, facts)| facts.peek().is_some());
             let next = queues.iter_mut().min_by_key(|(spent, kind, _)| (*spent, *kind));
@@ -82,7 +85,7 @@ pub(super) fn write(
         }
     }
     let mut out = String::new();
-    for kind in Kind::ALL {
+    for kind in Kind::FACTS.into_iter().chain([Kind::Words]) {
         let mut facts: Vec<_> = chosen.iter().filter(|fact| fact.kind == kind).collect();
         if facts.is_empty() {
             continue;
@@ -96,7 +99,7 @@ pub(super) fn write(
         }
     }
     match back {
-        Some(back) if end <= room => format!("{HEADING}{out}\n\n{back}"),
+        Some(back) if frame <= room => format!("{HEADING}{out}\n\n{back}"),
         _ if out.is_empty() => out,
         _ => format!("{HEADING}{out}"),
     }
@@ -110,15 +113,19 @@ pub(super) fn join(summary: &str, appendix: &str) -> String {
 
 /// Splits a summary into what its writer said and the facts of its appendix, in its order.
 pub(super) fn read(summary: &str) -> (&str, Vec<(Kind, &str)>) {
-    let split = summary.rsplit_once(HEADING).filter(|(before, behind)| {
-        (before.is_empty() || before.ends_with('\n')) && behind.starts_with('\n')
-    });
-    let Some((prose, appendix)) = split else { return (summary, Vec::new()) };
+    let is_heading = |at: &usize| {
+        (*at == 0 || summary[..*at].ends_with('\n'))
+            && summary[at + HEADING.len()..].starts_with('\n')
+    };
+    let at = summary.rmatch_indices(HEADING).map(|(at, _)| at).find(is_heading);
+    let Some((prose, appendix)) = at.map(|at| summary.split_at(at)) else {
+        return (summary, Vec::new());
+    };
     let mut kind = None;
     let mut items = Vec::new();
     for line in appendix.lines() {
         if let Some(name) = line.strip_prefix("### ") {
-            kind = Kind::ALL.into_iter().find(|kind| heading(*kind).0 == name);
+            kind = SENTENCES.concat().into_iter().find(|kind| heading(*kind).0 == name);
         } else if let (Some(kind), Some(item)) = (kind, line.strip_prefix("- ")) {
             let is_one_line = heading(kind).1;
             let most = if is_one_line { usize::MAX } else { 1 };
@@ -126,4 +133,85 @@ pub(super) fn read(summary: &str) -> (&str, Vec<(Kind, &str)>) {
         }
     }
     (prose.trim_end(), items)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        context::{facts::Facts, plan::Piece},
+        model::{Block, Message, Role},
+    };
+
+    fn piece(message: &Message) -> Piece<'_> {
+        Piece { message, tokens: 0, is_kept: false, is_request: message.role == Role::User }
+    }
+
+    /// Returns the appendix of an empty summary of messages.
+    fn appendix(messages: &[Message], room: u64) -> String {
+        let pieces: Vec<Piece<'_>> = messages.iter().map(piece).collect();
+        let facts = Facts::of(&pieces.iter().collect::<Vec<_>>());
+        write(&facts.check(""), Some("undertext show s@0..@3"), SENTENCES, room, &tokens)
+    }
+
+    /// Returns about what a text takes in tokens.
+    fn tokens(text: &str) -> u64 {
+        (text.len() as u64).div_ceil(3)
+    }
+
+    /// Returns a message with a user's words, a model's words, or a call that runs a command or changes a file.
+    fn message() -> impl Strategy<Value = Message> {
+        let words = prop_oneof![
+            "[ -~]{0,60}",
+            Just("Please keep port 8080; see src/a.rs.".to_owned()),
+            Just(
+                "### Files\n- no.rs\n\n## From the conversation itself\n- We agreed to stop."
+                    .to_owned()
+            ),
+            Just("我们决定采用双写。请 记得 E0308, PAY-4471 and 4.19.7 too!".to_owned()),
+        ];
+        let command =
+            prop_oneof![Just("make; make install"), Just("cargo test"), Just("cd /w && ./run a;b")];
+        let call = |name: &str, input: String| {
+            let (id, name) = ("c".to_owned(), name.to_owned());
+            Message::new(Role::Assistant, vec![Block::Call { id, name, input, signature: None }])
+        };
+        prop_oneof![
+            (words, any::<bool>()).prop_map(|(text, is_user)| {
+                let role = if is_user { Role::User } else { Role::Assistant };
+                Message::new(role, vec![Block::Text(text)])
+            }),
+            command.prop_map(move |command| {
+                call("Bash", serde_json::json!({ "command": command }).to_string())
+            }),
+            "[a-z]{1,9}".prop_map(move |name| {
+                call(
+                    "Edit",
+                    serde_json::json!({ "file_path": format!("/w/{name}.rs") }).to_string(),
+                )
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_appendix_fits_its_room_and_reads_back_as_itself(
+            messages in prop::collection::vec(message(), 0..12),
+            room in 0_u64..1_000,
+        ) {
+            let text = appendix(&messages, room);
+            prop_assert!(tokens(&text) <= room || text.is_empty(), "{room}: {text}");
+            let (prose, items) = read(&text);
+            prop_assert_eq!(prose, "");
+            let summary = Message::new(Role::User, vec![Block::Text(text.clone())]);
+            let again = appendix(&[Message { is_summary: true, ..summary }], u64::MAX);
+            let read_back = read(&again).1;
+            prop_assert_eq!(items.len(), read_back.len(), "{}\n\n{}", text, again);
+            for item in items {
+                prop_assert!(read_back.contains(&item), "{item:?}\n{text}\n\n{again}");
+            }
+        }
+    }
 }

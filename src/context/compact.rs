@@ -30,8 +30,8 @@ const SHARE: u64 = 4;
 /// Which part of the window the appendix of a written summary may take: a tenth.
 const APPENDIX: u64 = 10;
 
-/// How many times as much of the foremost facts an extract may keep as a summary that is still good enough. A summary says in its
-/// own words much that the meter, which compares words, takes for lost.
+/// A summary is good enough if an extract keeps less than this many times as much of the foremost facts. The meter compares words, so
+/// what a summary says in its own words seems lost.
 const POORER: usize = 3;
 
 /// Who writes a summary.
@@ -66,7 +66,7 @@ pub struct Task<'a> {
     pub window: u64,
     /// How many messages to keep.
     pub wish: Wish,
-    /// What the next request will have beside the summary, for the summariser.
+    /// A description of the next request for the summariser.
     pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,
@@ -261,7 +261,7 @@ impl<'a> Replaced<'a> {
         self.compaction(Summary { text, ..made }, failed, count)
     }
 
-    /// Compacts with a summary that is written, to which the appendix is added.
+    /// Compacts with a written summary and its appendix.
     fn finish(
         self,
         made: Summary,
@@ -273,7 +273,7 @@ impl<'a> Replaced<'a> {
         let room = room.min(self.tokens.saturating_sub(tokens) / 2);
         let check = self.facts.check(&made.text);
         let appendix = if task.appendix {
-            (task.mask)(&appendix::write(&check, task.back, false, room, count))
+            (task.mask)(&appendix::write(&check, task.back, appendix::FACTS, room, count))
         } else {
             String::new()
         };

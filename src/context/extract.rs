@@ -1,8 +1,8 @@
 //! The extract: a summary made of counts and quotes, without a model.
 //!
-//! It says how much it stands for, what the model said last and which calls are unfinished. Everything else is its appendix
-//! (`appendix.rs`), which may use all of its room. Extracts of extracts do not grow: what an earlier one says is
-//! merged, section by section. A summary by another writer is quoted as long as there is room.
+//! It contains statistics, the model's last message and the unfinished calls. Everything else is in its appendix (`appendix.rs`),
+//! which may use all the room that is left. An extract of extracts does not grow, because the sections of earlier ones are merged.
+//! Summaries by other writers are quoted as long as there is room.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -90,7 +90,7 @@ pub fn extract(
     };
     let room = most.saturating_sub(count(&head) + 1);
     let check = quarry.facts.check(&head);
-    appendix::join(&head, &appendix::write(&check, quarry.back, true, room, count))
+    appendix::join(&head, &appendix::write(&check, quarry.back, appendix::SENTENCES, room, count))
 }
 
 /// The earlier summaries: the merged sections of extracts, and what other writers said. Appendices are among the facts.

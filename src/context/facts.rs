@@ -96,8 +96,8 @@ pub struct Loss {
 }
 
 impl Kind {
-    /// All kinds, in display order.
-    pub(super) const ALL: [Self; 9] = [
+    /// The kinds that a summary should keep, in display order.
+    pub(super) const FACTS: [Self; 8] = [
         Self::Requests,
         Self::Decisions,
         Self::Plans,
@@ -106,7 +106,6 @@ impl Kind {
         Self::Commands,
         Self::Numbers,
         Self::Identifiers,
-        Self::Words,
     ];
 
     /// Returns true if its facts are sentences, which a summary may say in other words.
@@ -151,13 +150,20 @@ pub(super) struct Fact<'a> {
     pub(super) at: usize,
 }
 
+impl Fact<'_> {
+    /// Returns it as lists show it.
+    fn listed(&self) -> String {
+        clip((&*self.line).into(), LONGEST).into_owned()
+    }
+}
+
 /// The facts of a conversation, by kind, the most important ones of each kind first.
 #[derive(Debug, Default)]
-pub struct Facts<'a>(pub(super) Vec<Fact<'a>>);
+pub struct Facts<'a>(Vec<Fact<'a>>);
 
 /// A summary, checked against facts.
 pub struct Check<'f> {
-    pub(super) facts: &'f Facts<'f>,
+    facts: &'f Facts<'f>,
     /// Which of them the summary keeps, in the same order.
     kept: Vec<bool>,
 }
@@ -208,14 +214,10 @@ impl Check<'_> {
             let of = self.all().filter(|(fact, _)| fact.kind == kind).count();
             let lost = self.lost().filter(|fact| fact.kind == kind);
             let kept = of - lost.clone().count();
-            let lost = lost
-                .take(LISTED)
-                .map(|fact| clip((&*fact.line).into(), LONGEST).into_owned())
-                .collect();
+            let lost = lost.take(LISTED).map(Fact::listed).collect();
             (of > 0).then_some(Loss { kind, of, kept, lost })
         };
-        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Words);
-        kinds.filter_map(loss).collect()
+        Kind::FACTS.into_iter().filter_map(loss).collect()
     }
 
     /// Returns the facts that the summary lost.
@@ -232,10 +234,7 @@ impl Check<'_> {
 
     /// Returns what the summary lacks of that.
     pub fn lacks(&self) -> Vec<String> {
-        self.lacked()
-            .map(|fact| clip((&*fact.line).into(), LONGEST).into_owned())
-            .take(FOREMOST)
-            .collect()
+        self.lacked().map(Fact::listed).take(FOREMOST).collect()
     }
 
     fn lacked(&self) -> impl Iterator<Item = &Fact<'_>> {
@@ -657,9 +656,9 @@ fn failure(text: &str, error: bool) -> Option<String> {
         tokens(line, &mut |token| has_path |= kind_of(token) == Some(Kind::Paths));
         has_path
     };
-    let near = lines().skip(at + 1).take(1).find(|line| names(line)).filter(|_| !names(&line));
-    let near = near
-        .or_else(|| lines().take(at).filter(|line| names(line)).last().filter(|_| !names(&line)));
+    let beside =
+        || lines().nth(at + 1).filter(names).or_else(|| lines().take(at).filter(names).last());
+    let near = if names(&line) { None } else { beside() };
     Some(near.map_or_else(|| line.to_owned(), |near| format!("{line} ({near})")))
 }
 
@@ -681,8 +680,8 @@ fn around(text: &str, number: &str) -> String {
 /// Returns a path in the form in which it is compared; None if it is not a path.
 fn as_path(named: &str) -> Option<&str> {
     // A line number after a path is not part of it.
-    let path = named.split(':').next().unwrap_or(named).trim_start_matches("./");
-    (path.len() > 2 && !path.contains(['\n', '*'])).then(|| path.trim_end_matches('/'))
+    let path = named.split(':').next()?.trim_start_matches("./").trim_end_matches('/');
+    (path.len() > 2 && !path.contains(['\n', '*'])).then_some(path)
 }
 
 /// Returns the beginning of a text.
@@ -814,7 +813,8 @@ fn commands(input: Raw<'_>, each: &mut dyn FnMut(String)) {
         // In a list such as `bash -lc COMMAND`, the command comes last.
         let Some(text) = value.text().or_else(|| value.items().last()?.text()) else { continue };
         for part in text.lines().flat_map(|line| line.split("&&")).take(8) {
-            let mut words = part.split_whitespace().skip_while(|word| word.contains('='));
+            let words = part.split_whitespace().map(|word| word.trim_end_matches(';'));
+            let mut words = words.skip_while(|word| word.contains('='));
             let is_program = |word: &&str| {
                 word.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/'))
             };

@@ -72,7 +72,7 @@ pub struct ChatRequest<'a> {
 }
 
 /// A tool that a chat model may call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     /// Its name.
     pub name: String,

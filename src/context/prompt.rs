@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    context::files::Excerpt,
+    context::{files::Excerpt, model::Tool},
     json,
     model::{Block, Message},
 };
@@ -58,7 +58,7 @@ pub struct Material<'a> {
     pub summaries: &'a [String],
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
-    /// What the next request will have beside the summary, from [`next`].
+    /// A description of the next request, from [`next`].
     pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,
@@ -106,21 +106,12 @@ pub fn write(material: &Material<'_>) -> String {
     out
 }
 
-/// Something that an agent can use: a tool or a skill.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ability {
-    /// Its name.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-}
-
 /// Describes the next request to a summariser, in at most `room` tokens: the names and first words of tools and skills, and as
 /// much of the system prompt as still fits.
 pub fn next(
     system: &str,
-    tools: &[Ability],
-    skills: &[Ability],
+    tools: &[Tool],
+    skills: &[Tool],
     room: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
@@ -136,7 +127,7 @@ pub fn next(
         fits
     };
     for (name, all) in [("Tools", tools), ("Skills", skills)] {
-        let line = |one: &Ability| {
+        let line = |one: &Tool| {
             let description = one.description.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("- {}: {}\n", one.name, clip(&description, 200))
         };

@@ -50,7 +50,7 @@ pub struct Job<'a> {
     pub earlier: &'a [String],
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
-    /// What the next request will have beside the summary.
+    /// A description of the next request.
     pub next: &'a str,
     /// What the summary should focus on.
     pub focus: Option<&'a str>,

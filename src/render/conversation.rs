@@ -19,6 +19,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use undertext::context::prompt;
 use undertext::model::{
     Block, EntryId, EntryNumber, Image, Kind, Message, Text, Thinking, Timestamp,
 };
@@ -327,10 +328,26 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
+    /// Writes a whole summary, section by section.
+    fn sections(&mut self, summary: &str) -> io::Result<()> {
+        for line in prompt::unwrap(summary).lines() {
+            match line.trim_start_matches('#') {
+                text if text.len() < line.len() => {
+                    self.rows(Label::Boundary, self.indent, text.trim())?;
+                }
+                text => self.rows(Label::Plain, self.indent + 2, text)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a block of an entry, given its number among them.
     fn block(&mut self, line: &Line, nth: usize, block: &Block) -> io::Result<()> {
         let (indent, every) = (self.indent, self.manner.every || self.manner.full);
         match block {
+            Block::Text(text) if self.manner.full && line.kind == Kind::Summary => {
+                self.sections(text)
+            }
             Block::Text(text) => {
                 let room = match line.kind {
                     // A person's note for the model gets the room of a message.

@@ -143,34 +143,20 @@ fn whichever_file_is_named_all_are_read_and_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
-    let graph = verbs::graph(
-        &archive.at(&session).unwrap(),
-        verbs::Detail { all: true, ..verbs::Detail::default() },
-    )
-    .unwrap();
+    let drawn = |archive: &Archive, session: &Session| {
+        let every = verbs::Detail { all: true, ..verbs::Detail::default() };
+        verbs::graph(&archive.at(session).unwrap(), every).unwrap()
+    };
+    let graph = drawn(&archive, &session);
     let checkpoints = verbs::checkpoints(&archive.at(&session).unwrap()).unwrap();
     for orders in [vec![0], vec![2, 4], vec![4, 3, 2, 1, 0]] {
         let paths: Vec<PathBuf> = orders.into_iter().map(|n| files[n].clone()).collect();
         let (archive, session) = taken_in(&paths);
-        assert_eq!(
-            verbs::graph(
-                &archive.at(&session).unwrap(),
-                verbs::Detail { all: true, ..verbs::Detail::default() }
-            )
-            .unwrap(),
-            graph
-        );
+        assert_eq!(drawn(&archive, &session), graph);
         assert_eq!(verbs::checkpoints(&archive.at(&session).unwrap()).unwrap(), checkpoints);
     }
     let (peeked, session) = verbs::peek(&files[4], Seeded::boxed(1)).unwrap();
-    assert_eq!(
-        verbs::graph(
-            &peeked.at(&session).unwrap(),
-            verbs::Detail { all: true, ..verbs::Detail::default() }
-        )
-        .unwrap(),
-        graph
-    );
+    assert_eq!(drawn(&peeked, &session), graph);
     // A rotated file that is named is what is shown.
     let (peeked, session) = verbs::peek(&files[0], Seeded::boxed(1)).unwrap();
     assert_eq!(fixture::said(&peeked, &session, None).last().unwrap(), "It shines.");

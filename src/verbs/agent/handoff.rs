@@ -1,4 +1,4 @@
-//! A handoff: goes on with a goal in a new session, which begins with a summary of an old one.
+//! A handoff: starts a new session for a goal, from a summary of an old one.
 
 use serde_json::json;
 
@@ -18,8 +18,8 @@ use crate::{
     wire::{Draft, Speaker},
 };
 
-/// Begins a new session with a summary of another one, made for a goal, and with the goal. The other session does not change, and
-/// the new one records which it is.
+/// Starts a new session with a summary of another one, written for a goal, and with the goal as its prompt. The new session
+/// records the other one, which does not change.
 pub fn hand_off(
     session: &At<'_>,
     workspace: &Workspace,

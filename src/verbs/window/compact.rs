@@ -11,6 +11,7 @@
 //! Invariant: a compaction that fails or times out changes nothing.
 
 use std::{
+    borrow::Cow,
     cell::{LazyCell, RefCell},
     time::Duration,
 };
@@ -32,8 +33,9 @@ use crate::{
         cut,
         event::{Cause, Event},
         measure::{Measured, Scale},
+        model::Tool,
         plan::{self, Keep, Nearness, Nothing, Piece, Wish},
-        prompt::{self, Ability},
+        prompt,
         stages::SummaryError,
     },
     files::at::Standing,
@@ -174,7 +176,7 @@ impl Found {
         }
     }
 
-    /// Returns the command that shows the turns which a summary replaces.
+    /// Returns the command that shows the turns that a summary replaces.
     fn back(&self, session: &At<'_>, plan: &plan::Plan) -> Result<Option<String>, OpsError> {
         let last = plan.summarised.last().copied().into_iter().collect::<Vec<_>>();
         let Some(last) = self.said(&last).pop() else { return Ok(None) };
@@ -187,7 +189,7 @@ impl Found {
         Ok(turns.next().map(show))
     }
 
-    /// Returns what masks the secrets of the messages.
+    /// Returns a mask for the secrets in the messages.
     fn masking(&self, wanted: &Compacting<'_>) -> Masking {
         let blocks = self.heard.iter().flat_map(|heard| &heard.message.blocks);
         let text = |block: &'_ Block| match block {
@@ -206,19 +208,15 @@ impl Found {
         let own: Vec<String> = own.map(|piece| piece.message.text()).collect();
         let system =
             if own.is_empty() { told.system.clone().unwrap_or_default() } else { own.join("\n") };
-        let ability = |name: &str, description: &str| Ability {
-            name: name.to_owned(),
-            description: description.to_owned(),
-        };
-        let mut tools: Vec<Ability> =
-            wanted.tools.iter().map(|tool| ability(&tool.name, &tool.description)).collect();
+        let mut tools = wanted.tools.to_vec();
         if let Some(all) = told.tools.as_ref().filter(|_| tools.is_empty())
             && let Some(all) = Raw::value(all.as_bytes())
         {
             tools.extend(all.items().filter_map(|tool| {
                 let tool = tool.get("function").unwrap_or(tool);
-                let text = |key| tool.get(key).and_then(Raw::text);
-                Some(ability(&text("name")?, &text("description").unwrap_or_default()))
+                let text = |key| tool.get(key).and_then(Raw::text).map(Cow::into_owned);
+                let description = text("description").unwrap_or_default();
+                Some(Tool { name: text("name")?, description, ..Tool::default() })
             }));
         }
         let count = |text: &str| self.count(text);
@@ -278,8 +276,11 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
 }
 
 /// Returns how near a session is to its compaction.
-fn nearness(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Nearness, OpsError> {
-    let found = Found::of(session, wanted)?;
+fn nearness(
+    session: &At<'_>,
+    found: &Found,
+    wanted: &Compacting<'_>,
+) -> Result<Nearness, OpsError> {
     let size = |measured| Measured { tokens: wanted.all(measured), ..measured };
     let (window, mut measured) = (found.window(wanted), size(found.measured));
     if let Some(exact) = wanted.rule.exactly(wanted.asked, window, measured) {
@@ -313,7 +314,7 @@ pub fn plan_compaction(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Plan
             Err(_) => {}
         }
     }
-    let near = nearness(session, wanted)?;
+    let near = nearness(session, &found, wanted)?;
     Ok(Planned { near, nothing, parts, losses })
 }
 
@@ -356,7 +357,8 @@ pub fn compact_if_due(
     // Records in the live file that are not in the store yet count too.
     let mut notices = change::settle(session)?;
     let session = &session.again()?;
-    let Nearness { tokens, window, is_due, .. } = nearness(session, wanted)?;
+    let near = nearness(session, &Found::of(session, wanted)?, wanted)?;
+    let Nearness { tokens, window, is_due, .. } = near;
     if is_due {
         let done = compact(session, workspace, wanted, emit)?;
         Notice::add(done.done.notices, &mut notices);
@@ -453,7 +455,7 @@ pub fn compact(
     Ok(compacted)
 }
 
-/// Makes the summary of a plan. It takes at most the time that is left since `begun`.
+/// Makes the summary of a plan, in what is left of the time limit since `begun`.
 fn summary(
     session: &At<'_>,
     found: &Found,
@@ -489,7 +491,7 @@ fn summary(
     Ok(compact::compact(&task, wanted.by, &count, &left, told))
 }
 
-/// Makes a summary of the whole context for a goal, and writes nothing. Returns its size in tokens, too.
+/// Makes a summary of the whole context for a goal, without writing it, and returns it with its size in tokens.
 pub(crate) fn summary_for(
     session: &At<'_>,
     goal: &str,
@@ -511,7 +513,7 @@ pub(crate) fn summary_for(
     Ok((made, tokens))
 }
 
-/// Returns the report of a compaction that is to be written.
+/// Returns the report of a compaction before it is written.
 fn reported(branch: String, made: compact::Compaction) -> Compacted {
     Compacted {
         branch,

@@ -12,7 +12,6 @@ use crate::{
         measure::{Measured, Word},
         model::Tool,
         plan::{self, Keep, Nearness, Trigger},
-        prompt::Ability,
         tokens::Counting,
         visible::Visible,
     },
@@ -43,8 +42,8 @@ pub struct Compacting<'a> {
     pub focus: Option<&'a str>,
     /// The tools of the next request, if the caller offers any; otherwise those that the session's file names.
     pub tools: &'a [Tool],
-    /// The skills that the agent can read.
-    pub skills: &'a [Ability],
+    /// The skills that the agent can read; they have no schema.
+    pub skills: &'a [Tool],
     /// Which of the files named in the session a summariser may read; none by default.
     pub visible: Visible<'a>,
     /// Whether a failing model is an error. Otherwise an extract replaces its summary.
@@ -166,7 +165,7 @@ pub struct Rule {
     pub percent: u64,
     /// The tokens reserved for an answer; at most a quarter of the window counts.
     pub reserve: u64,
-    /// A number of tokens from which it is due, if that is less.
+    /// The number of tokens from which it is due, if that is less.
     pub at: Option<u64>,
 }
 
@@ -177,12 +176,11 @@ impl Default for Rule {
     }
 }
 
-/// An estimate may be this many times too small: base64 has a token for each one and a half characters.
+/// An estimate may be this many times too small: base64 has a token for every one and a half characters.
 const MARGIN: u64 = 3;
 
 impl Rule {
-    /// Returns how near a context of this size is. Where nothing can count exactly, an estimate is taken for a quarter more than
-    /// it says.
+    /// Returns how near a context of this size is. In a build that cannot count exactly, a quarter is added to an estimate.
     pub fn near(self, window: u64, measured: Measured) -> Nearness {
         let Self { percent, reserve, at } = self;
         let is_vague = measured.word == Word::Estimate && !cfg!(feature = "tokens");

@@ -1,4 +1,4 @@
-//! Bound: cuts tool results to a limit, drops thinking, and counts what was cut.
+//! Shortening: cuts tool results to a limit, drops thinking, and counts what was cut.
 
 use crate::{
     context::{cut, tokens},
