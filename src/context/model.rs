@@ -28,8 +28,22 @@ pub trait ChatModel {
     /// Returns its name for errors.
     fn name(&self) -> &str;
 
-    /// Returns the model's message: text, calls, usage and stop reason.
-    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError>;
+    /// Returns the model's message: thinking, text, calls, usage and stop reason. Reports the words of a streamed answer as they
+    /// come.
+    fn answer(
+        &self,
+        request: &ChatRequest<'_>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError>;
+}
+
+/// A part of a streamed answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// The next words of the text.
+    Words(&'a str),
+    /// The words so far are void, because the request is repeated.
+    Void,
 }
 
 /// A request for a summary.
@@ -69,6 +83,8 @@ pub struct ChatRequest<'a> {
     pub tools: &'a [Tool],
     /// The maximum number of tokens of the answer.
     pub max_tokens: u64,
+    /// The time limit of the request with its repetitions.
+    pub limit: Duration,
 }
 
 /// A tool that a chat model may call.

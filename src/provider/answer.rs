@@ -237,7 +237,13 @@ mod tests {
             signature: None,
         };
         let said = [Message::new(Role::Assistant, vec![call("call0"), call("call2")])];
-        let request = ChatRequest { system: "", messages: &said, tools: &[], max_tokens: 1 };
+        let request = ChatRequest {
+            system: "",
+            messages: &said,
+            tools: &[],
+            max_tokens: 1,
+            limit: Duration::MAX,
+        };
         let answer = Message::new(Role::Assistant, vec![call(""), call("mine"), call("")]);
         let named = with_ids(answer, &request);
         assert_eq!(named.blocks, [call("call1"), call("mine"), call("call3")]);

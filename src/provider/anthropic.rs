@@ -160,6 +160,8 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -230,7 +232,13 @@ mod tests {
             Message::new(Role::Tool, vec![result]),
             text(Role::Assistant, ""),
         ];
-        let request = ChatRequest { system: "", messages: &messages, tools: &[], max_tokens: 1 };
+        let request = ChatRequest {
+            system: "",
+            messages: &messages,
+            tools: &[],
+            max_tokens: 1,
+            limit: Duration::MAX,
+        };
         let expected = json!([{"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c"},
             {"type": "text", "text": "<system>note</system>"},

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{
     context::model::{
-        ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written,
+        ChatModel, ChatRequest, Fault, Heard, ModelError, Summarizer, SummaryRequest, Written,
     },
     model::Message,
     provider::{
@@ -96,9 +96,13 @@ impl ChatModel for Command {
         &self.name
     }
 
-    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
+    fn answer(
+        &self,
+        request: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
         let body = openai::body(None, request, "max_tokens").to_string();
-        let printed = self.ask(body.as_bytes(), Duration::MAX)?;
+        let printed = self.ask(body.as_bytes(), request.limit)?;
         let answer = openai::read(&printed).map(|said| with_ids(said, request));
         answer.map_err(|fault| ModelError { model: self.name.clone(), fault })
     }

@@ -26,7 +26,9 @@ use ureq::{
 use crate::{
     context::{
         event::Event,
-        model::{ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written},
+        model::{
+            ChatModel, ChatRequest, Fault, Heard, ModelError, Summarizer, SummaryRequest, Written,
+        },
     },
     model::{Block, Message, Role, Thinking, Timestamp},
     provider::{
@@ -171,8 +173,6 @@ impl Way {
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     request: ChatRequest<'a>,
-    /// The time limit, including repetitions.
-    limit: Duration,
     /// True if most of it will be sent again.
     is_repeated: bool,
 }
@@ -355,7 +355,7 @@ impl Http {
         let mut n_ways = 2;
         let mut attempt = 0;
         loop {
-            let left = asking.limit.saturating_sub(begun.elapsed());
+            let left = asking.request.limit.saturating_sub(begun.elapsed());
             let fault = match self.send(&body, left) {
                 Ok(message) => return Ok(message),
                 Err(fault) => self.masked_fault(fault),
@@ -370,8 +370,8 @@ impl Http {
             attempt += 1;
             let late = |limit| Fault::TimedOut { limit };
             let fault = match self.wait(attempt, &fault) {
-                Some(wait) if wait >= asking.limit.saturating_sub(begun.elapsed()) => {
-                    late(asking.limit)
+                Some(wait) if wait >= asking.request.limit.saturating_sub(begun.elapsed()) => {
+                    late(asking.request.limit)
                 }
                 Some(wait) => {
                     (self.notice)(&Event::RequestRetry {
@@ -387,7 +387,7 @@ impl Http {
                 None if matches!(fault, Fault::TimedOut { .. })
                     && left < self.endpoint.limits.request =>
                 {
-                    late(asking.limit)
+                    late(asking.request.limit)
                 }
                 None => fault,
             };
@@ -567,8 +567,8 @@ impl Summarizer for Http {
 
     fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
         let prompt = prompt(request);
-        let (request, limit) = (as_chat(request, &prompt), request.limit);
-        self.ask(&Asking { request, limit, is_repeated: false }).map(as_summary)
+        let request = as_chat(request, &prompt);
+        self.ask(&Asking { request, is_repeated: false }).map(as_summary)
     }
 }
 
@@ -577,17 +577,20 @@ impl ChatModel for Http {
         &self.name
     }
 
-    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
-        let said =
-            self.ask(&Asking { request: *request, limit: Duration::MAX, is_repeated: true })?;
+    fn answer(
+        &self,
+        request: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
+        let said = self.ask(&Asking { request: *request, is_repeated: true })?;
         Ok(with_ids(said, request))
     }
 }
 
 /// Returns a request for a summary as a conversation of one message, without tools.
 fn as_chat<'a>(request: &'a SummaryRequest, message: &'a [Message; 1]) -> ChatRequest<'a> {
-    let (system, max_tokens) = (request.system.as_str(), request.max_tokens);
-    ChatRequest { system, messages: message, tools: &[], max_tokens }
+    let SummaryRequest { system, max_tokens, limit, .. } = request;
+    ChatRequest { system, messages: message, tools: &[], max_tokens: *max_tokens, limit: *limit }
 }
 
 fn prompt(request: &SummaryRequest) -> [Message; 1] {

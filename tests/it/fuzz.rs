@@ -198,8 +198,14 @@ pub(crate) fn stream(bytes: &[u8]) {
     let status = if how & 2 == 0 { 200 } else { 429 };
     *ANSWER.lock().unwrap() = (status, body.to_vec());
     let messages = [Message::new(Role::User, Vec::new())];
-    let request = ChatRequest { system: "", messages: &messages, tools: &[], max_tokens: 500 };
-    let answer = MODELS.with(|models| models[usize::from(how & 1)].answer(&request));
+    let request = ChatRequest {
+        system: "",
+        messages: &messages,
+        tools: &[],
+        max_tokens: 500,
+        limit: Duration::MAX,
+    };
+    let answer = MODELS.with(|models| models[usize::from(how & 1)].answer(&request, &mut |_| ()));
     assert!(answer.is_err() || status == 200, "{answer:?}");
 }
 

@@ -79,8 +79,9 @@ fn tool() -> Tool {
 }
 
 fn ask(model: &dyn ChatModel, messages: &[Message], tools: &[Tool]) -> Result<Message, Fault> {
-    let request = ChatRequest { system: "Be good.", messages, tools, max_tokens: 500 };
-    model.answer(&request).map_err(|error| error.fault)
+    let request =
+        ChatRequest { system: "Be good.", messages, tools, max_tokens: 500, limit: Duration::MAX };
+    model.answer(&request, &mut |_| ()).map_err(|error| error.fault)
 }
 
 #[test]

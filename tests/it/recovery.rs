@@ -137,8 +137,16 @@ impl Patient for Talk<'_> {
         }
         let messages: Vec<Message> =
             self.messages.iter().map(|(message, _)| message.clone()).collect();
-        let request = ChatRequest { system: "", messages: &messages, tools: &[], max_tokens: 100 };
-        self.model.answer(&request).map_err(|error| Attempt::Model { error, compacted })
+        let request = ChatRequest {
+            system: "",
+            messages: &messages,
+            tools: &[],
+            max_tokens: 100,
+            limit: Duration::MAX,
+        };
+        self.model
+            .answer(&request, &mut |_| ())
+            .map_err(|error| Attempt::Model { error, compacted })
     }
 
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Failed> {

@@ -15,7 +15,8 @@ use undertext::{
         compact::Writer,
         event::Event,
         model::{
-            ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Tool, Written,
+            ChatModel, ChatRequest, Fault, Heard, ModelError, Summarizer, SummaryRequest, Tool,
+            Written,
         },
         overflow::Figures,
         pairing::Repaired,
@@ -459,7 +460,11 @@ impl ChatModel for Fixed {
         "fixed"
     }
 
-    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+    fn answer(
+        &self,
+        _: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
         self.0.clone()
     }
 }
@@ -475,7 +480,11 @@ impl ChatModel for Meanwhile<'_> {
         "meanwhile"
     }
 
-    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+    fn answer(
+        &self,
+        _: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
         if let Some(happens) = self.happens.take() {
             happens();
         }

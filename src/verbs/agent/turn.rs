@@ -13,7 +13,7 @@
 //! Invariant: an answer never follows anything but what it answers. If another command moves the session meanwhile, the answer
 //! is appended to another branch, and the turn ends there.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -130,12 +130,14 @@ pub fn turn(
         }
         let mut ask = |context: &Context| {
             let (system, messages) = request(context);
-            turning.model.answer(&ChatRequest {
+            let request = ChatRequest {
                 system: &system,
                 messages: &messages,
                 tools: turning.tools,
                 max_tokens: turning.max_tokens.min(context.window.tokens / 4).max(1),
-            })
+                limit: Duration::MAX,
+            };
+            turning.model.answer(&request, &mut |_| ())
         };
         let recovered = recover(&session.again()?, workspace, &wanted, None, &mut ask, emit)?;
         // A window size that was reported once holds for the rest of the turn.
