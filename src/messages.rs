@@ -17,7 +17,7 @@ use crate::context::window::Source;
 use crate::disk::Refusal;
 use crate::live::Denied;
 use crate::model::{CheckpointNumber, GenerationNumber, OperationNumber, SessionName};
-use crate::report::{Notice, Quirk};
+use crate::report::{Moment, Notice, Quirk, Stopped};
 use crate::session::{Elsewhere, Gap, SessionError};
 use crate::settings::{Exclusion, SettingsError};
 use crate::store::{BundleError, StoreError};
@@ -317,6 +317,11 @@ fn ops(text: &mut String) {
             bundle(BundleError::Read(broken()), 0),
         ],
         E::NothingAsked => [E::NothingAsked],
+        E::Deadline(_) => [E::Deadline(Box::new(Stopped {
+            state: Moment::Present,
+            session: "7c2a".into(),
+            request: serde_json::Value::Null,
+        }))],
         E::Overtaken => [E::Overtaken],
     });
 }

@@ -10,7 +10,7 @@ use undertext::{
         event::Event,
         facts::Facts,
         history::Limits,
-        model::{ChatModel, ChatRequest, ModelError},
+        model::{ChatModel, ChatRequest, Heard, ModelError},
         plan::Piece,
         tokens::Counting,
         window::Windows,
@@ -67,7 +67,11 @@ impl ChatModel for Ready {
         "ready"
     }
 
-    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+    fn answer(
+        &self,
+        _: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
         Ok(Message::new(Role::Assistant, vec![Block::Text("Done.".to_owned())]))
     }
 }
@@ -125,14 +129,7 @@ pub(crate) fn turn(_: &Arguments) {
     let (session, workspace) = talked(&mut archive, 1_000);
     let asked = asked();
     within("turn", Duration::from_millis(50), 9, || {
-        let turning = Turning {
-            compacting: Compacting::of(&asked, &clock),
-            model: &Ready,
-            tools: &[],
-            answer: None,
-            max_tokens: 1_000,
-            steps: 1,
-        };
+        let turning = Turning::of(Compacting::of(&asked, &clock), &Ready, 1_000);
         timed(|| {
             verbs::turn(
                 &archive.at(&session).unwrap(),

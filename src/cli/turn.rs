@@ -1,23 +1,28 @@
 //! `turn`: asks a model, and stores its answer.
 
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use serde_json::Value;
 use undertext::context::Shape;
-use undertext::context::model::Tool;
+use undertext::context::cut::MOST;
+use undertext::context::event::Event;
+use undertext::context::model::{Heard, Tool};
 use undertext::json;
 use undertext::model::Stop;
 use undertext::provider::process::{self, Task};
-use undertext::report::{Hint, Line, Report as _};
+use undertext::report::{Hint, Line, Moment, Report as _};
 use undertext::settings::ProviderKind;
-use undertext::verbs::{self, Answer, Call, OpsError, Turning};
+use undertext::verbs::{self, Answer, Call, Compacting, OpsError, Turned, Turning};
 
-use super::common::{Writing, counted};
+use super::common::{Writing, counted, limit};
 use super::error::Kind;
-use super::models::{self, Summing, kit, model, unless_blank};
-use super::{About, CommandError, Context, Exit, env};
+use super::models::{self, Sink, Summing, kit, model, unless_blank};
+use super::output::Output;
+use super::{About, CommandError, Context, Exit, Opened, env};
 use crate::render::safe;
 use crate::render::units::grouped;
 
@@ -50,6 +55,10 @@ pub(crate) struct Args {
     /// Have this command answer tool calls
     #[arg(long, value_name = "COMMAND")]
     tools: Option<String>,
+
+    /// End after so many seconds, with the state of the session
+    #[arg(long, value_name = "SECONDS", value_parser = super::common::count::<u64>, allow_negative_numbers = true)]
+    deadline: Option<u64>,
 
     #[command(flatten)]
     about: About,
@@ -90,26 +99,34 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     kit.warn(context, &opened);
     let model = model(&context.env, &settings, name, &kit.sink)?;
     let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
+    let until = args.deadline.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let tools = line.map(|line| Tools {
         line: line.to_owned(),
         folder: Some(context.env.current_dir.clone()),
         limit: Duration::from_secs(settings.turn.tools_timeout.unwrap_or(TOOLS_LIMIT)),
+        until,
     });
     let offered = tools.as_ref().map(Tools::list).transpose()?.unwrap_or_default();
-    let answer = tools.as_ref().map(|tools| move |call: &Call| tools.answer(call));
+    let answerer = tools.as_ref().map(|tools| move |call: &Call| tools.answer(call));
+    let workspace = verbs::workspace(&context.env.current_dir);
+    let session = &opened.at()?;
+    let prompt = prompt.as_deref();
+    let words = Words::to(context, Rc::clone(&kit.sink));
     let turning = Turning {
-        compacting: kit.compacting(),
+        compacting: Compacting { until, ..kit.compacting() },
+        system: settings.turn.system.clone().unwrap_or_default(),
+        heard: &|heard| words.hear(heard),
+        max_result: limit(settings.turn.max_result.unwrap_or(MOST))?.chars(),
         model: &*model,
         tools: &offered,
-        answer: answer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
+        answer: answerer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
         max_tokens: provider.max_tokens.unwrap_or(models::MAX_TOKENS),
         steps: settings.turn.steps.unwrap_or(verbs::STEPS).max(1),
     };
-    let workspace = verbs::workspace(&context.env.current_dir);
     let mut emit = |event: &_| (kit.sink)(event);
-    let session = &opened.at()?;
-    let prompt = prompt.as_deref();
-    let done = match verbs::turn(session, &workspace, prompt, &turning, &mut emit) {
+    let done = verbs::turn(session, &workspace, prompt, &turning, &mut emit);
+    let is_heard = words.end();
+    let done = match done {
         Ok(done) => done,
         Err(error @ OpsError::Model(_)) => return Err(kept(error, args)),
         Err(error) if opened.at()?.state.hash() != session.state.hash() => {
@@ -117,6 +134,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         Err(error) => return Err(error.into()),
     };
+    answer(context, &opened, &done, is_heard)
+}
+
+/// Reports a turn.
+fn answer(
+    context: &mut Context,
+    opened: &Opened,
+    done: &Turned,
+    is_heard: bool,
+) -> Result<Exit, CommandError> {
     if done.is_repeated {
         context.output.note("The prompt is already the last message; it was not added again");
     }
@@ -124,10 +151,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for compacted in &done.compactions {
         models::tell_failures(context, compacted);
     }
-    if context.answer_change(&opened, &done)? {
-        return Ok(Exit::Yes);
+    let exit = if done.stopped.is_some() { Exit::No } else { Exit::Yes };
+    if context.answer_change(opened, done)? {
+        return Ok(exit);
     }
-    if !done.said.is_empty() {
+    if !is_heard && !done.said.is_empty() {
         use std::io::Write as _;
         writeln!(context.output, "{}", safe::text(&done.said))?;
     }
@@ -144,6 +172,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(end) = done.stop.and_then(unfinished) {
         context.output.note(end);
     }
+    match done.stopped.as_ref().map(|stopped| stopped.state) {
+        None => {}
+        Some(Moment::Present) => context.output.note("The deadline has passed"),
+        Some(Moment::Before) => context.output.note(
+            "The deadline passed during a compaction; --json has the conversation from before it",
+        ),
+    }
     let answered = match done.answered {
         0 => String::new(),
         n => format!(", {}", counted(n as u64, "call", "calls")),
@@ -153,7 +188,55 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         "{}{answered}; the context is at {tokens}",
         counted(done.steps as u64, "request", "requests")
     ));
-    Ok(Exit::Yes)
+    Ok(exit)
+}
+
+/// Shows the words of an answer on a terminal as they come, and reports them as events.
+struct Words<'a> {
+    output: RefCell<&'a mut Output>,
+    is_shown: bool,
+    /// True once words were shown.
+    is_heard: Cell<bool>,
+    sink: Sink,
+}
+
+impl<'a> Words<'a> {
+    fn to(context: &'a mut Context, sink: Sink) -> Self {
+        let is_shown = context.env.terminal.stdout && !context.json;
+        let (output, is_heard) = (RefCell::new(&mut context.output), Cell::new(false));
+        Self { output, is_shown, is_heard, sink }
+    }
+
+    fn hear(&self, heard: Heard<'_>) {
+        use std::io::Write as _;
+        let mut output = self.output.borrow_mut();
+        match heard {
+            Heard::Words(text) => {
+                (self.sink)(&Event::Words { text: text.to_owned() });
+                if self.is_shown {
+                    self.is_heard.set(true);
+                    // The answer is stored, so a closed terminal is no reason to stop.
+                    let _ = write!(output, "{}", safe::text(text)).and_then(|()| output.flush());
+                }
+            }
+            Heard::Void => {
+                (self.sink)(&Event::WordsVoid);
+                if self.is_shown {
+                    let _ = writeln!(output);
+                    output.note("The request is repeated; the words above are void");
+                }
+            }
+        }
+    }
+
+    /// Ends the last line. Returns true if words were shown.
+    fn end(self) -> bool {
+        use std::io::Write as _;
+        if self.is_heard.get() {
+            let _ = writeln!(self.output.borrow_mut());
+        }
+        self.is_heard.get()
+    }
 }
 
 /// Describes why an answer is incomplete; `None` if it is complete.
@@ -201,12 +284,16 @@ struct Tools {
     line: String,
     folder: Option<PathBuf>,
     limit: Duration,
+    /// When the turn ends.
+    until: Option<Instant>,
 }
 
 impl Tools {
     fn ask(&self, asked: &str) -> Result<Value, String> {
         let (line, folder) = (self.line.clone(), self.folder.clone());
-        let task = Task { line, folder, limit: self.limit, max_bytes: TOOLS_BYTES };
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let limit = self.limit.min(left.unwrap_or(Duration::MAX));
+        let task = Task { line, folder, limit, max_bytes: TOOLS_BYTES };
         let done = process::run(&task, asked.as_bytes()).map_err(|error| error.to_string())?;
         if done.code != Some(0) {
             let code = done.code.map_or("it was killed".to_owned(), |n| format!("exit code {n}"));

@@ -191,6 +191,11 @@ pub(crate) fn turns(session: &str, first: CheckpointNumber, last: CheckpointNumb
     format!("undertext show {}@{first}..@{last}", quoted(session))
 }
 
+/// Returns the command that shows a session up to an entry, for a model to read.
+pub(crate) fn until(session: &str, entry: &str) -> String {
+    format!("undertext log --at {entry} -s {}", quoted(session))
+}
+
 /// Quotes a session's id for a shell, if it needs that.
 fn quoted(session: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);

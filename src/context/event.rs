@@ -85,6 +85,31 @@ pub enum Event {
         /// The reason.
         why: String,
     },
+    /// Words of an answer, as they come.
+    Words {
+        /// The words.
+        text: String,
+    },
+    /// The words of the answer so far are void: the request is repeated.
+    WordsVoid,
+    /// Results are cut in a request; the session still has all of them.
+    ResultsCut {
+        /// The session.
+        session: String,
+        /// The number of results.
+        results: usize,
+        /// The maximum number of characters of one result.
+        limit: usize,
+    },
+    /// The model sent a message back to a checkpoint, and the session continues from there.
+    DmailSent {
+        /// The session.
+        session: String,
+        /// The checkpoint.
+        checkpoint: u64,
+        /// The operation.
+        operation: u64,
+    },
     /// A request to a model will be repeated after a wait.
     RequestRetry {
         /// The model.

@@ -66,5 +66,5 @@ pub use store::{
     Refilled, SessionStats, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Target, Truncated};
-pub use turn::{Call, Turned};
+pub use turn::{Call, Moment, Stopped, Turned};
 pub use watch::{Becoming, Watched, Watching};

@@ -211,6 +211,9 @@ report!(Redone<'_>, "redo", hints: |it| [Hint::undo_of(it.0.original)]);
 pub struct Marked {
     /// The number of the checkpoint.
     pub checkpoint: CheckpointNumber,
+    /// The number that the model sees, which is the agent's own if it numbers checkpoints itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<u64>,
     /// What the change did.
     #[serde(flatten)]
     pub done: Done,

@@ -178,7 +178,8 @@ mod tests {
     fn a_change_is_told_behind_its_session_and_notices_are_not() {
         let name = SessionName { format: "native".to_owned(), id: "7c2a51de".to_owned() };
         let session = Session::from_store(SessionKey(1), name).unwrap();
-        let marked = Marked { checkpoint: CheckpointNumber::new(2), done: Done::default() };
+        let marked =
+            Marked { checkpoint: CheckpointNumber::new(2), shown: None, done: Done::default() };
         assert_eq!(
             told(&Changed::of(&session, None, &marked)),
             r#"checkpoint {"session":"7c2a51de","title":null,"format":"native","checkpoint":2,"operation":null,"rotated":null,"written":null}"#

@@ -8,6 +8,7 @@ use super::{
     notice::Notice,
     shape::{named, report},
 };
+use crate::context::{self, Item, Shape};
 use crate::model::hint::Line;
 use crate::model::{OperationNumber, Stop, Usage};
 
@@ -48,6 +49,10 @@ pub struct Turned {
     pub answered: usize,
     /// The tokens used by all requests together.
     pub usage: Usage,
+    /// How often the model sent itself a message to an earlier checkpoint.
+    pub dmails: usize,
+    /// What the model would be asked next, if the deadline ended the turn.
+    pub stopped: Option<Stopped>,
     /// How many tokens the context has now.
     pub tokens: u64,
     /// The size of the model's context window in tokens.
@@ -60,6 +65,37 @@ pub struct Turned {
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
+}
+
+/// A conversation at the end of a deadline.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stopped {
+    /// Which state of the session this is.
+    pub state: Moment,
+    /// The session.
+    pub session: String,
+    /// The messages, as `context --json` shows them.
+    #[serde(rename = "messages")]
+    pub request: Value,
+}
+
+/// A state of a session at the end of a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Moment {
+    /// From before the compaction that was in progress, or whose retry was.
+    Before,
+    /// The present one.
+    Present,
+}
+
+impl Stopped {
+    /// Makes it from the items of a context.
+    pub(crate) fn new(state: Moment, session: String, items: &[Item]) -> Self {
+        let request = serde_json::to_value(context::request(items, Shape::Messages));
+        let messages = request.unwrap_or_default().get_mut("messages").map(Value::take);
+        Self { state, session, request: messages.unwrap_or_default() }
+    }
 }
 
 report!(Turned, "turn", hints: |it| {

@@ -334,7 +334,8 @@ fn in_words(message: &str, key: &str) -> String {
     let Some((found, expected)) = told.and_then(|told| told.split_once(", expected ")) else {
         return format!("this: {message}");
     };
-    let value = found.split_once(' ').map_or(found, |(_, value)| value).trim_matches('`');
+    let value = found.split_once(' ').map_or(found, |(_, value)| value);
+    let value = value.strip_prefix("point ").unwrap_or(value).trim_matches('`');
     let expected = match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
@@ -570,6 +571,8 @@ mod tests {
                 tools: some(""),
                 tools_timeout: Some(120),
                 steps: Some(100),
+                system: some(""),
+                max_result: Some(400_000),
             },
             import: Import { auto: Some(true) },
             exclude: Exclude::default(),

@@ -188,6 +188,10 @@ pub struct Turn {
     pub tools_timeout: Option<u64>,
     /// The maximum number of requests per turn.
     pub steps: Option<usize>,
+    /// A system prompt that is sent before the session's own.
+    pub system: Option<String>,
+    /// The maximum number of characters of a tool's result.
+    pub max_result: Option<usize>,
 }
 
 /// Automatic imports.

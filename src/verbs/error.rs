@@ -14,6 +14,7 @@ use crate::{
         GenerationNumber, OperationNumber, State,
         hint::{Hint, Line},
     },
+    report::Stopped,
     session::{SessionError, error::listed},
     store::{BundleError, ErrorKind, StoreError, damage},
     wire::Failure,
@@ -129,6 +130,9 @@ pub enum OpsError {
     /// The session could not be made to fit its window.
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
+    /// The time of the command is over.
+    #[error("the deadline has passed")]
+    Deadline(Box<Stopped>),
     /// A hook in the settings refused the change.
     #[error("nothing was changed: a command in your settings refused the compaction: {why}")]
     Hook {
@@ -270,7 +274,7 @@ impl OpsError {
                 let extract = Line::about("compact")
                     .option("summarizer", "extract")
                     .to("to compact without a model");
-                let statistics = "or leave out --strict to accept statistics instead of a summary";
+                let statistics = "or leave out --strict to accept an extract instead of a summary";
                 [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
             }
             Self::Hook { .. } => vec!["the setting is compaction.before in config.toml".into()],
@@ -282,6 +286,7 @@ impl OpsError {
                 vec!["include some of the text around it, exactly as it appears there".into()]
             }
             Self::SecretReason => vec!["give a reason without it: reasons are kept".into()],
+            Self::Deadline(_) => vec!["give it more time with --deadline".into()],
             Self::NothingAsked => vec!["give a PROMPT".into()],
             Self::BadName { .. } => {
                 vec![

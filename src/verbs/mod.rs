@@ -25,7 +25,7 @@ pub use crate::verbs::agent::turn::{Answer, STEPS, Turning, turn};
 pub use crate::verbs::back::branch::{
     branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
 };
-pub use crate::verbs::back::checkpoint::checkpoint;
+pub use crate::verbs::back::checkpoint::{checkpoint, tell_checkpoint};
 pub use crate::verbs::back::later::{Later, later};
 pub use crate::verbs::back::revert::{clear, revert};
 pub use crate::verbs::back::target::Back;

@@ -49,6 +49,7 @@ use crate::{
         layout::resuming,
         unread::is_beside_kimi_code,
         walk::settled_up_to,
+        write,
     },
 };
 
@@ -67,9 +68,6 @@ const NOTE: [&str; 2] = [NOTE_START, "<system-reminder>"];
 
 /// The beginning of the summary after a compaction.
 const SUMMARY: &str = "<system>Previous context has been compacted";
-
-/// The beginning of the text that tells the model the number of a checkpoint.
-const CHECKPOINT: &str = "<system>CHECKPOINT ";
 
 /// The beginning of a D-Mail. The message of the future self comes after the first blank line.
 const MAIL: &str = "<system>You just got a D-Mail from your future self.";
@@ -199,7 +197,7 @@ impl Read for Kimi {
                 let words = words.trim_start();
                 if words.starts_with(SUMMARY) {
                     Kind::Boundary
-                } else if is_told_checkpoint(words) {
+                } else if write::checkpoint_number(words).is_some() {
                     Kind::System
                 } else if NOTE.iter().any(|tag| words.starts_with(tag)) {
                     Kind::Note
@@ -349,7 +347,7 @@ impl Walk for Kimi {
 
 impl Write for Kimi {
     fn own_words(&self, text: &str) -> [usize; 2] {
-        if is_told_checkpoint(text.trim_start()) {
+        if write::checkpoint_number(text).is_some() {
             return [text.len(), 0];
         }
         fields::marked(text, NOTE.into_iter().chain([SUMMARY, MAIL]).map(|mark| (mark, "")))
@@ -372,6 +370,7 @@ impl Write for Kimi {
                 };
                 json!({ "role": "tool", "content": content, "tool_call_id": id })
             }
+            Draft::Checkpoint(n) => return Ok(internal("_checkpoint", "id", *n)),
             Draft::Record(_) => return Err(Invalid::as_it_is("Kimi CLI")),
         }))
     }
@@ -439,13 +438,6 @@ fn first_talk(graph: &dyn Graph) -> Result<Option<(PlaceNumber, Kind)>, Failure>
         }
     }
     Ok(None)
-}
-
-/// Returns true if a text only tells the model the number of a checkpoint.
-fn is_told_checkpoint(words: &str) -> bool {
-    let number =
-        words.strip_prefix(CHECKPOINT).and_then(|rest| rest.trim_end().strip_suffix(NOTE_END));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Returns the first text of a message's content.

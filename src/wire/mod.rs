@@ -62,4 +62,5 @@ pub use traits::{
     Unanswered,
 };
 pub use walk::{Callers, Departure, Edit, Path, Paths, Repair, Sent, Walk, added};
+pub(crate) use write::checkpoint_number;
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! uuid, parentUuid|null, sessionId, timestamp, type: user|assistant|tool_use|tool_result|system,
-//! subtype?: note|compact_boundary, cwd, gitBranch?, version, message {role, content, model?, usage?},
+//! subtype?: note|checkpoint|compact_boundary, cwd, gitBranch?, version, message {role, content, model?, usage?},
 //! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}
 //! ```
 //!
 //! A `note` is a user entry that does not come from the user: the model reads it, but it does not begin a turn. The conversation
-//! continues from the last record of the file that is on a chain.
+//! continues from the last record of the file that is on a chain. A `checkpoint` tells the model the number of one.
 //!
 //! Invariant: fields of a record supplied by a caller keep every byte; missing fields are appended.
 
@@ -55,6 +55,7 @@ const TRAITS: Traits = Traits {
     }],
     has_parents_in_file: true,
     joins_first_call: true,
+    shows_checkpoints: true,
     ..Traits::named("native")
 };
 
@@ -95,6 +96,7 @@ impl Read for Native {
         let kind = match class.and_then(Raw::text).as_deref() {
             Some("user") if is_summary => Kind::Summary,
             Some("user") if subtype.as_deref() == Some("note") => Kind::Note,
+            Some("user") if subtype.as_deref() == Some("checkpoint") => Kind::System,
             Some("user") => Kind::User,
             Some("assistant" | "tool_use") => Kind::Assistant,
             Some("tool_result") => Kind::Result,
@@ -235,6 +237,10 @@ impl Write for Native {
             }
             Draft::Note(content) => {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
+            }
+            Draft::Checkpoint(n) => {
+                let content = write::checkpoint_text(*n);
+                json!({ "type": "user", "subtype": "checkpoint", "message": message("user", &content) })
             }
             Draft::Call { id, name, input } => {
                 serde_json::from_str::<serde::de::IgnoredAny>(input)

@@ -45,6 +45,8 @@ pub struct Traits {
     pub has_times: bool,
     /// True if the agent sets checkpoints itself.
     pub has_checkpoints: bool,
+    /// True if `turn` shows the model its checkpoints and takes its D-Mails.
+    pub shows_checkpoints: bool,
     /// True if some versions write sub-agents into the session's own file.
     pub has_sub_agents_within: bool,
     /// The kinds of records that may report something the agent left out. No other records are searched.
@@ -232,6 +234,7 @@ impl Traits {
             has_names: true,
             has_times: true,
             has_checkpoints: false,
+            shows_checkpoints: false,
             has_sub_agents_within: false,
             line: PhysicalLine::Records,
             omissions: &[],

@@ -120,8 +120,26 @@ pub enum Draft {
         /// What went wrong, if the tool failed.
         error: Option<String>,
     },
+    /// A checkpoint whose number the model sees.
+    Checkpoint(u64),
     /// A record as the caller supplies it, in a format that accepts one. Missing fields are filled in.
     Record(Vec<u8>),
+}
+
+/// The beginning and the end of the text that tells the model the number of a checkpoint.
+const CHECKPOINT: [&str; 2] = ["<system>CHECKPOINT ", "</system>"];
+
+/// Returns the text that tells the model the number of a checkpoint.
+pub(super) fn checkpoint_text(n: u64) -> String {
+    let [start, end] = CHECKPOINT;
+    format!("{start}{n}{end}")
+}
+
+/// Returns the number if a text only tells the model the number of a checkpoint.
+pub(crate) fn checkpoint_number(text: &str) -> Option<u64> {
+    let [start, end] = CHECKPOINT;
+    let number = text.trim().strip_prefix(start)?.strip_suffix(end)?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
 }
 
 /// The speaker of a message that is only text. Tool results are not, because they name their call.
@@ -300,6 +318,11 @@ impl Invalid {
     /// Makes the error for a call whose input is not JSON.
     pub(super) fn input(error: &serde_json::Error) -> Self {
         Self(format!("the tool's input is not JSON: {error}"))
+    }
+
+    /// Makes the error for a format in which a model cannot be told the number of a checkpoint.
+    pub(super) fn untold() -> Self {
+        Self("only sessions of Kimi CLI and those that undertext created can tell the model".into())
     }
 
     /// Makes the error for an agent whose sessions do not accept a record from a caller.

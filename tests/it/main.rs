@@ -13,6 +13,7 @@ mod context;
 mod cost;
 mod crash;
 mod cut;
+mod dmail;
 mod env;
 mod examples;
 mod faults;

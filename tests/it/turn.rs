@@ -25,6 +25,7 @@ use undertext::{
     },
     model::{Block, Message, OperationNumber, Role, Stop, Thinking, Timestamp, Usage},
     provider::{Api, Endpoint, Http},
+    report::Moment,
     verbs::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     wire::{Draft, Speaker},
 };
@@ -57,8 +58,11 @@ fn calling(window: u64) -> Server {
         window,
         Box::new(|text| text.len() as u64 / 4),
         Box::new(move |body| {
-            let last =
-                body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            let mut said = body["messages"].as_array().into_iter().flatten();
+            let is_checkpoint = |said: &&serde_json::Value| {
+                said["content"].as_str().is_some_and(|text| text.contains("CHECKPOINT"))
+            };
+            let last = said.rfind(|said| !is_checkpoint(said)).cloned().unwrap_or_default();
             let is_answered = last["role"] == "tool" || last.to_string().contains("tool_result");
             if is_answered || body.get("tools").is_none() {
                 return Reply::Text("Done, and it is well.".to_owned());
@@ -96,12 +100,10 @@ fn turn(
         error: None,
     };
     let turning = Turning {
-        compacting: Compacting::of(asked, &clock),
-        model,
         tools: &tools,
         answer: Some(&answer),
-        max_tokens: 1_000,
         steps: 10,
+        ..Turning::of(Compacting::of(asked, &clock), model, 1_000)
     };
     verbs::turn(&archive.at(session).unwrap(), &fixture::workspace(), Some(prompt), &turning, emit)
 }
@@ -165,7 +167,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
 }
 
 #[test]
-fn an_oversized_result_is_cut_away_where_no_compaction_helps() {
+fn an_oversized_result_is_cut_in_the_request_and_whole_in_the_session() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
@@ -177,11 +179,11 @@ fn an_oversized_result_is_cut_away_where_no_compaction_helps() {
     let done =
         turn(&mut archive, &session, "Read it", (&model, &asked), 130_000, &mut emit).unwrap();
     assert!(done.tokens <= WINDOW, "{}", done.tokens);
-    let ended = events
-        .iter()
-        .any(|event| matches!(event, Event::RecoveryEnd { recovered: true, truncated: true, .. }));
-    assert!(ended, "{events:#?}");
-    // All of it is kept, under what is left.
+    // Three tenths of the window, at four characters per token.
+    let cut = Event::ResultsCut { session: session.name.id.clone(), results: 1, limit: 19_200 };
+    assert_eq!(events, [cut]);
+    let sent = server.asked().iter().map(|asked| asked.tokens).max().unwrap();
+    assert!(sent < WINDOW / 2, "{sent}");
     let whole = fixture::lines(&archive, &session).iter().map(Vec::len).max().unwrap();
     assert!(whole > 120_000, "{whole}");
     fixture::assert_sound(&mut archive, &session);
@@ -283,8 +285,7 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
         limit: Duration::from_secs(100),
         ..Compacting::of(&asked, &clock)
     };
-    let turning =
-        Turning { compacting, model: &model, tools: &[], answer: None, max_tokens: 500, steps: 1 };
+    let turning = Turning { steps: 1, ..Turning::of(compacting, &model, 500) };
     let mut events = Vec::new();
     let mut emit = |event: &Event| events.push(event.clone());
     let done = verbs::turn(
@@ -381,12 +382,10 @@ fn a_call_that_was_cut_off_is_not_carried_out() {
                 Answer { output: "read".to_owned(), error: None }
             };
             let turning = Turning {
-                compacting: Compacting::of(&asked, &clock),
-                model: &model,
                 tools: &tools(),
                 answer: answers.then_some(&answer),
-                max_tokens: 500,
                 steps: 5,
+                ..Turning::of(Compacting::of(&asked, &clock), &model, 500)
             };
             let workspace = fixture::workspace();
             let done = verbs::turn(
@@ -498,7 +497,7 @@ fn texts(archive: &Archive, session: &Session) -> Vec<String> {
     let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
     blocks
         .filter_map(|block| match block {
-            Block::Text(text) => Some(text.clone()),
+            Block::Text(text) => Some(text.clone()).filter(|text| !text.contains("CHECKPOINT")),
             Block::Result { .. } => Some(block.answer_text().into_owned()),
             _ => None,
         })
@@ -530,7 +529,7 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
             |archive, session| drop(verbs::undo(&archive.at(session).unwrap(), None).unwrap()),
             false,
             Some("main.1"),
-            &["One.", "Two."],
+            &["One.", "Two.", "Three?"],
         ),
         (
             |archive, session| {
@@ -580,12 +579,10 @@ fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers
             Answer { output: "Yes.".to_owned(), error: None }
         };
         let turning = Turning {
-            compacting: Compacting::of(&asked, &clock),
-            model: &model,
             tools: &tools(),
             answer: Some(&answer),
-            max_tokens: 500,
             steps: 5,
+            ..Turning::of(Compacting::of(&asked, &clock), &model, 500)
         };
         let workspace = fixture::workspace();
         let done = verbs::turn(
@@ -615,12 +612,12 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     let session = fixture::session(&mut archive);
     let asked = asked_for(Api::OpenAi);
     let turning = |model| Turning {
-        compacting: Compacting { keep: Keep::Last(4), ..Compacting::of(&asked, &clock) },
-        model,
-        tools: &[],
-        answer: None,
-        max_tokens: 500,
         steps: 5,
+        ..Turning::of(
+            Compacting { keep: Keep::Last(4), ..Compacting::of(&asked, &clock) },
+            model,
+            500,
+        )
     };
     let block = Block::Call {
         id: "c1".into(),
@@ -725,12 +722,10 @@ fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
             let asked = asked_for(Api::Anthropic);
             let answer = |call: &Call| Answer { output: format!("out {}", call.id), error: None };
             let turning = Turning {
-                compacting: Compacting::of(&asked, &clock),
-                model: &model,
                 tools: &tools(),
                 answer: Some(&answer),
-                max_tokens: 500,
                 steps: 5,
+                ..Turning::of(Compacting::of(&asked, &clock), &model, 500)
             };
             let workspace = fixture::workspace();
             let done = verbs::turn(
@@ -841,14 +836,7 @@ fn an_answer_that_paused_is_gone_on_with() {
     };
     let answers = vec![says("I look. ", Stop::Paused), says("It rains.", Stop::End)];
     let model = Meanwhile { answers: RefCell::new(answers), happens: RefCell::new(None) };
-    let turning = Turning {
-        compacting: Compacting::of(&asked, &clock),
-        model: &model,
-        tools: &[],
-        answer: None,
-        max_tokens: 500,
-        steps: 5,
-    };
+    let turning = Turning { steps: 5, ..Turning::of(Compacting::of(&asked, &clock), &model, 500) };
     let workspace = fixture::workspace();
     let turn = |prompt| {
         verbs::turn(&archive.at(&session).unwrap(), &workspace, prompt, &turning, &mut |_| ())
@@ -909,14 +897,8 @@ fn a_prompt_whose_turn_failed_is_kept_and_gone_on_from() {
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
     let asked = asked_for(Api::OpenAi);
-    let turning = |model| Turning {
-        compacting: Compacting::of(&asked, &clock),
-        model,
-        tools: &[],
-        answer: None,
-        max_tokens: 500,
-        steps: 5,
-    };
+    let turning =
+        |model| Turning { steps: 5, ..Turning::of(Compacting::of(&asked, &clock), model, 500) };
     let workspace = fixture::workspace();
     let refused = Fault::Refused { said: "no".into(), status: Some(401) };
     let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
@@ -952,12 +934,9 @@ fn pending_calls_are_answered_by_a_turn_without_a_prompt() {
         let (model, asked, tools) = (model(&server, api), asked_for(api), tools());
         let answer = |call: &Call| Answer { output: format!("of {}", call.id), error: None };
         let mut turning = Turning {
-            compacting: Compacting::of(&asked, &clock),
-            model: &model,
             tools: &tools,
-            answer: None,
-            max_tokens: 500,
             steps: 5,
+            ..Turning::of(Compacting::of(&asked, &clock), &model, 500)
         };
         let workspace = fixture::workspace();
         let turn = |prompt, turning: &Turning<'_>| {
@@ -1012,14 +991,7 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
         let limit = Duration::from_millis(300);
         let compacting =
             Compacting { by: Writer::Model(&by), limit, strict, ..Compacting::of(&asked, &clock) };
-        let turning = Turning {
-            compacting,
-            model: &model,
-            tools: &[],
-            answer: None,
-            max_tokens: 500,
-            steps: 1,
-        };
+        let turning = Turning { steps: 1, ..Turning::of(compacting, &model, 500) };
         let mut events = Vec::new();
         let mut emit = |event: &Event| events.push(event.clone());
         let workspace = fixture::workspace();
@@ -1041,6 +1013,106 @@ fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
         assert_eq!(after, before + 2, "the prompt and the answer");
         fixture::assert_sound(&mut archive, &session);
     }
+}
+
+#[test]
+fn a_result_is_cut_as_it_is_recorded_and_audit_lists_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let server = calling(90_000);
+    let asked = Asked { window: Some(90_000), ..asked_for(Api::OpenAi) };
+    let model = model(&server, Api::OpenAi);
+    let output = "all work and no play ".repeat(25_000);
+    let answer = |_: &Call| Answer { output: output.clone(), error: None };
+    let tools = tools();
+    let turning = Turning {
+        tools: &tools,
+        answer: Some(&answer),
+        ..Turning::of(Compacting::of(&asked, &clock), &model, 500)
+    };
+    let at = archive.at(&session).unwrap();
+    let done =
+        verbs::turn(&at, &fixture::workspace(), Some("Read it"), &turning, &mut |_| ()).unwrap();
+    assert_eq!(done.answered, 1);
+    let longest = fixture::lines(&archive, &session).iter().map(Vec::len).max().unwrap();
+    assert!((300_000..402_000).contains(&longest), "{longest}");
+    let audited = verbs::audit(&archive.at(&session).unwrap()).unwrap();
+    let [cut] = audited.replaced.as_slice() else { panic!("{audited:?}") };
+    assert!(cut.characters.before > 500_000 && cut.characters.after <= 400_000, "{cut:?}");
+    fixture::assert_sound(&mut archive, &session);
+}
+
+/// A model that takes a while.
+struct Late(Duration);
+
+impl ChatModel for Late {
+    fn name(&self) -> &'static str {
+        "late"
+    }
+
+    fn answer(
+        &self,
+        request: &ChatRequest<'_>,
+        _: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
+        std::thread::sleep(self.0.min(request.limit));
+        if request.limit > self.0 {
+            return Ok(Message::new(Role::Assistant, vec![Block::Text("Done.".into())]));
+        }
+        let fault = Fault::TimedOut { limit: request.limit };
+        Err(ModelError { model: "late".to_owned(), fault })
+    }
+}
+
+/// A model that says that the first request is too long, and is late with the next.
+struct Full(AtomicUsize);
+
+impl ChatModel for Full {
+    fn name(&self) -> &'static str {
+        "full"
+    }
+
+    fn answer(
+        &self,
+        request: &ChatRequest<'_>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
+        if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Late(Duration::from_secs(60)).answer(request, heard);
+        }
+        let said = "prompt is too long".to_owned();
+        let fault = Fault::Overflow { said, figures: Figures::default() };
+        Err(ModelError { model: "full".to_owned(), fault })
+    }
+}
+
+#[test]
+fn a_deadline_returns_the_state_from_before_a_compaction_and_else_the_present_one() {
+    let stop = |model: &dyn ChatModel| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        for n in 0..20 {
+            fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(280)));
+        }
+        let asked = asked_for(Api::OpenAi);
+        let until = std::time::Instant::now() + Duration::from_secs(2);
+        let compacting = Compacting { until: Some(until), ..Compacting::of(&asked, &clock) };
+        let turning = Turning::of(compacting, model, 500);
+        let at = archive.at(&session).unwrap();
+        let done =
+            verbs::turn(&at, &fixture::workspace(), Some("Well?"), &turning, &mut |_| ()).unwrap();
+        fixture::assert_sound(&mut archive, &session);
+        let stopped = done.stopped.unwrap();
+        assert_eq!(stopped.session, session.name.id);
+        let messages = stopped.request.as_array().unwrap();
+        assert!(messages.last().unwrap().to_string().contains("Well?"));
+        (stopped.state, messages.len(), done.operations.len())
+    };
+    assert_eq!(stop(&Late(Duration::from_secs(60))), (Moment::Present, 21, 1));
+    // The compaction is done, but the retry after it is not: its operation is named.
+    assert_eq!(stop(&Full(AtomicUsize::new(0))), (Moment::Before, 21, 2));
 }
 
 #[test]

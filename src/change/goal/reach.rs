@@ -36,7 +36,7 @@ use crate::{
         graph::content,
         history::ends::{Sending, ends},
     },
-    wire::{Back, Draft, Edit, Graph, Setting},
+    wire::{Back, Draft, Edit, Graph, Setting, Speaker},
 };
 
 /// The result of moving the live file.
@@ -335,11 +335,9 @@ fn behind(
         Way::Whole => return whole(change, to),
     }
     let Some(note) = note else { return Ok(Some(Vec::new())) };
-    let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
-    let near = change.before.near(Some(target))?;
-    let setting = change.before.setting_near(note.workspace, parent, &near);
-    let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
-    Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
+    let mut drafts = vec![Draft::Note(note.words.to_owned())];
+    drafts.extend(note.prompt.map(|prompt| Draft::Message(Speaker::User, prompt.to_owned())));
+    Ok(Some(change.before.write(note.workspace, target, &drafts)?))
 }
 
 /// Exchanges the live file for a successor.

@@ -19,6 +19,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Note<'a> {
     pub(crate) words: &'a str,
+    /// A prompt of the user to repeat after it.
+    pub(crate) prompt: Option<&'a str>,
     pub(crate) workspace: &'a Workspace,
 }
 
@@ -132,17 +134,18 @@ pub(crate) fn reads(
     let [path_there, path_here] = ends(&there, &here)?;
     let wanted = format.context(&there, &path_there)?;
     let mut found = format.context(&here, &path_here)?;
-    if let Some(note) = to.note {
+    let texts = to.note.into_iter().flat_map(|note| [Some(note.words), note.prompt]);
+    let texts: Vec<&str> = texts.flatten().collect();
+    for words in texts.iter().rev() {
         let last = found.entries.pop().into_iter().collect();
         let last = Sent { entries: last, ..Sent::default() };
         let said = says(&here, &last).collect::<Result<Vec<_>, _>>()?;
-        let is_note =
-            |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
-        if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
+        let has_words = |block: &Block| matches!(block, Block::Text(text) if text.contains(words));
+        if !said.iter().any(|(_, blocks)| blocks.iter().any(has_words)) {
             return Ok(None);
         }
     }
-    let is_same = sends(&there, wanted, &here, found, usize::from(to.note.is_some()))?;
+    let is_same = sends(&there, wanted, &here, found, texts.len())?;
     Ok(is_same.then_some(position))
 }
 

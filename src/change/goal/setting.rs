@@ -5,9 +5,10 @@ use uuid::{Builder, Uuid};
 use crate::{
     archive::{SyncError, Workspace},
     files::at::Standing,
+    json::Raw,
     model::{EntryNumber, Kind, Position},
     session::Growth,
-    wire::{Format, Graph as _, Nearby, Setting},
+    wire::{Draft, Format, Graph as _, Nearby, Setting},
 };
 
 /// How many of the last entries to search for a record that names the model. The first number is usually enough.
@@ -90,6 +91,25 @@ impl Standing<'_> {
             tool: None,
             call: None,
         }
+    }
+
+    /// Writes records that follow each other from a position on.
+    pub(crate) fn write(
+        &self,
+        workspace: &Workspace,
+        at: Position,
+        drafts: &[Draft],
+    ) -> Result<Vec<Vec<u8>>, SyncError> {
+        let mut parent = at.head.map(|head| self.record_name(head)).transpose()?.flatten();
+        let near = self.near(Some(at))?;
+        let mut lines = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let written = self.format.write(draft, &self.setting_near(workspace, parent, &near));
+            let line = written.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?;
+            parent = Raw::object(&line).and_then(|record| self.format.envelope(record).name);
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     /// Returns the record that a new one at this position imitates.

@@ -6,6 +6,7 @@
 //! ask      the context is prepared, compacted when due, and recovered if the model says that it does not fit
 //! answer   appended with its calls and its usage
 //! calls    answered one after the other, then the model is asked again; or left pending
+//! D-Mail   once all other calls have results, the session goes back to a checkpoint that the model names
 //! ```
 //!
 //! Invariant: no call is executed before the answer that makes it is in the session.
@@ -13,7 +14,10 @@
 //! Invariant: an answer never follows anything but what it answers. If another command moves the session meanwhile, the answer
 //! is appended to another branch, and the turn ends there.
 
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -21,24 +25,29 @@ use crate::{
     archive::{At, Workspace},
     context::{
         Item,
+        cut::{Bound, Limit, MOST},
         event::Event,
-        model::{ChatModel, ChatRequest, Tool},
+        model::{ChatModel, ChatRequest, Heard, Tool},
         tokens,
     },
     json::Raw,
-    model::{Block, Message, Role, Stop},
-    report::{Call, Notice, Turned},
+    model::{Block, Message, OperationNumber, Role, Stop},
+    report::{Call, Moment, Notice, Stopped, Turned},
     session::Damages,
     verbs::{
         Asked, Compacting, Context, OpsError,
-        agent::append::{By, Stood, append_by},
+        agent::{
+            append::{By, Stood, append_by},
+            dmail,
+        },
+        back::checkpoint::tell_checkpoint,
         window::{
             context::{sendable_context, whole_context},
             measure::material,
             recover::recover,
         },
     },
-    wire::{Draft, Format, Speaker},
+    wire::{Draft, Format, Speaker, checkpoint_number},
 };
 
 /// How often a model is asked in one turn by default.
@@ -50,14 +59,37 @@ pub struct Turning<'a> {
     pub compacting: Compacting<'a>,
     /// The model that answers.
     pub model: &'a dyn ChatModel,
+    /// A system prompt before the session's own; empty for none.
+    pub system: String,
     /// The tools that it may call.
     pub tools: &'a [Tool],
+    /// Is called with the words of an answer as they come.
+    pub heard: &'a dyn Fn(Heard<'_>),
+    /// The maximum number of characters of a result; the session stores the rest too.
+    pub max_result: usize,
     /// Answers calls. Without it, calls stay pending.
     pub answer: Option<&'a dyn Fn(&Call) -> Answer>,
     /// The limit of tokens for one answer; a quarter of the window if that is less.
     pub max_tokens: u64,
     /// How often the model is asked at most.
     pub steps: usize,
+}
+
+impl<'a> Turning<'a> {
+    /// Returns the defaults: no tools, and answers of at most `max_tokens`.
+    pub fn of(compacting: Compacting<'a>, model: &'a dyn ChatModel, max_tokens: u64) -> Self {
+        Self {
+            compacting,
+            model,
+            system: String::new(),
+            tools: &[],
+            heard: &|_| (),
+            max_result: MOST,
+            answer: None,
+            max_tokens,
+            steps: STEPS,
+        }
+    }
 }
 
 /// A tool's answer.
@@ -78,72 +110,214 @@ pub fn turn(
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Turned, OpsError> {
     let log = RefCell::new(Vec::new());
-    let beside = turning.tools.iter().map(|tool| {
-        let texts = [&tool.name, &tool.description, &tool.schema];
-        texts.iter().map(|text| tokens::estimate(text)).sum::<u64>()
-    });
-    let beside = turning.compacting.beside + beside.sum::<u64>();
-    let mut wanted =
-        Compacting { beside, log: Some(&log), tools: turning.tools, ..turning.compacting };
-    let mut stood = Stood::of(&session.state);
+    let sees_checkpoints = turning.answer.is_some() && session.format.traits().shows_checkpoints;
+    let mut tools = turning.tools.to_vec();
+    let is_taken = tools.iter().any(|tool| tool.name == dmail::NAME);
+    tools.extend((sees_checkpoints && !is_taken).then(dmail::tool));
+    let beside = tools.iter().flat_map(|tool| [&tool.name, &tool.description, &tool.schema]);
+    let beside = beside.chain([&turning.system]).map(|text| tokens::estimate(text)).sum::<u64>();
+    let wanted = &turning.compacting;
+    let asked = Asked { results: Some(Bound::default()), ..wanted.asked.clone() };
     // Checked before the prompt is written, so that an impossible turn leaves no trace.
-    let first = sendable_context(session, wanted.asked)?;
-    let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
-    let say = |turned: &mut Turned, stood: Option<Stood>, drafts: &[Draft]| {
-        let events = std::mem::take(&mut *log.borrow_mut());
-        let by = By::Model(&events, stood);
-        let (said, stands) = append_by(session, workspace, drafts, None, by)?;
-        turned.operations.extend(said.done.operation);
-        turned.aside = said.aside;
-        Notice::add(said.done.notices, &mut turned.notices);
-        Ok::<_, OpsError>(stands)
+    let first = sendable_context(session, &asked)?;
+    let mut run = Run {
+        session,
+        workspace,
+        turning,
+        tools: &tools,
+        sees_checkpoints,
+        has_dmail: sees_checkpoints && !is_taken,
+        wanted: Compacting {
+            asked: &asked,
+            beside: wanted.beside + beside,
+            log: Some(&log),
+            tools: &tools,
+            ..*wanted
+        },
+        log: &log,
+        stood: Stood::of(&session.state),
+        turned: Turned { window: first.window.tokens, ..Turned::default() },
     };
-    let mut calls = match prompt {
+    let calls = match prompt {
         Some(prompt) if is_last(&first, prompt) => {
-            turned.is_repeated = true;
+            run.turned.is_repeated = true;
             Vec::new()
         }
         Some(prompt) => {
-            let prompt = Draft::Message(Speaker::User, prompt.to_owned());
             // A prompt answers nothing, so it goes to wherever the session is now.
-            stood = say(&mut turned, None, &[prompt])?;
+            run.stood = None;
+            run.append(&[Draft::Message(Speaker::User, prompt.to_owned())])?;
             Vec::new()
         }
         None => pending(session, wanted.asked)?.ok_or(OpsError::NothingAsked)?,
     };
-    'turn: loop {
-        if !calls.is_empty() {
-            let answer = turning.answer.filter(|_| turned.steps < turning.steps);
-            let Some(answer) = answer else {
-                turned.pending = calls;
-                break;
-            };
-            for call in &calls {
-                let Answer { output, error } = answer(call);
-                let result = Draft::Result { id: call.id.clone(), output, error };
-                stood = say(&mut turned, stood, &[result])?;
-                turned.answered += 1;
-                if turned.aside.is_some() {
-                    break 'turn;
-                }
+    run.run(calls, emit)?;
+    let last = whole_context(&session.again()?, &asked)?;
+    let tokens = run.wanted.tokens(&last);
+    Ok(Turned { tokens, ..run.turned })
+}
+
+/// A turn while it runs.
+struct Run<'a> {
+    session: &'a At<'a>,
+    workspace: &'a Workspace,
+    turning: &'a Turning<'a>,
+    /// The tools that are offered.
+    tools: &'a [Tool],
+    /// True if the model sees a checkpoint before each request.
+    sees_checkpoints: bool,
+    /// True if one of the tools sends D-Mails.
+    has_dmail: bool,
+    wanted: Compacting<'a>,
+    log: &'a RefCell<Vec<Event>>,
+    /// The end of what the model has seen and written.
+    stood: Option<Stood>,
+    turned: Turned,
+}
+
+impl Run<'_> {
+    /// Answers calls and asks the model until it makes no more calls.
+    fn run(&mut self, mut calls: Vec<Call>, emit: &mut dyn FnMut(&Event)) -> Result<(), OpsError> {
+        loop {
+            if !calls.is_empty() && !self.answer_calls(calls, emit)? {
+                return Ok(());
+            }
+            if self.sees_checkpoints {
+                let marked = tell_checkpoint(&self.session.again()?, self.workspace)?;
+                self.turned.operations.extend(marked.done.operation);
+                Notice::add(marked.done.notices, &mut self.turned.notices);
+                self.stood = Stood::of(&self.session.again()?.state);
+            }
+            let Some(message) = self.ask(emit)? else { return Ok(()) };
+            calls = self::calls(&message);
+            self.append(&drafts(message, &calls, self.session.format))?;
+            let cut = take_cut(&mut calls, self.turned.stop);
+            if !cut.is_empty() && self.turned.aside.is_none() {
+                self.append(&cut)?;
+            }
+            let goes_on = !cut.is_empty() && self.can_answer();
+            if self.turned.aside.is_some() || calls.is_empty() && !goes_on {
+                return Ok(());
             }
         }
-        let mut ask = |context: &Context| {
-            let (system, messages) = request(context);
-            let request = ChatRequest {
-                system: &system,
-                messages: &messages,
-                tools: turning.tools,
-                max_tokens: turning.max_tokens.min(context.window.tokens / 4).max(1),
-                limit: Duration::MAX,
-            };
-            turning.model.answer(&request, &mut |_| ())
+    }
+
+    /// Returns true if calls are answered and the model may be asked again.
+    fn can_answer(&self) -> bool {
+        self.turning.answer.is_some() && self.turned.steps < self.turning.steps
+    }
+
+    /// Appends records after what the model has seen.
+    fn append(&mut self, drafts: &[Draft]) -> Result<(), OpsError> {
+        let events = std::mem::take(&mut *self.log.borrow_mut());
+        let limit = Some(Limit::of_chars(self.turning.max_result));
+        let by = By::Model(&events, self.stood);
+        let (said, stood) = append_by(self.session, self.workspace, drafts, limit, by)?;
+        self.turned.operations.extend(said.done.operation);
+        self.turned.aside = said.aside;
+        Notice::add(said.done.notices, &mut self.turned.notices);
+        self.stood = stood;
+        Ok(())
+    }
+
+    /// Answers calls one after the other, and then sends the D-Mail among them. Returns true if the model is asked next.
+    fn answer_calls(
+        &mut self,
+        calls: Vec<Call>,
+        emit: &mut dyn FnMut(&Event),
+    ) -> Result<bool, OpsError> {
+        let Some(answer) = self.turning.answer.filter(|_| self.can_answer()) else {
+            self.turned.pending = calls;
+            return Ok(false);
         };
-        let recovered = recover(&session.again()?, workspace, &wanted, None, &mut ask, emit)?;
-        // A window size that was reported once holds for the rest of the turn.
-        if recovered.window != turned.window {
-            (turned.window, wanted.named) = (recovered.window, Some(recovered.window));
+        let mut mail = None;
+        for (at, call) in calls.iter().enumerate() {
+            if self.wanted.left().is_zero() {
+                self.turned.pending = calls.get(at..).unwrap_or_default().to_vec();
+                return self.stop().map(|()| false);
+            }
+            let Answer { output, error } = if self.has_dmail && call.name == dmail::NAME {
+                match dmail::check(&self.session.again()?, call, mail.as_ref())? {
+                    Ok(sent) => {
+                        mail = Some(sent);
+                        continue;
+                    }
+                    Err(why) => Answer { output: String::new(), error: Some(why) },
+                }
+            } else {
+                answer(call)
+            };
+            self.append(&[Draft::Result { id: call.id.clone(), output, error }])?;
+            self.turned.answered += 1;
+            if self.turned.aside.is_some() {
+                return Ok(false);
+            }
         }
+        let Some(mail) = mail else { return Ok(true) };
+        let sent = dmail::send(&self.session.again()?, self.workspace, &mail)?;
+        if let (Some(operation), Some(checkpoint)) = (sent.done.operation, sent.checkpoint) {
+            self.turned.operations.push(operation);
+            let (checkpoint, operation) = (checkpoint.get(), operation.get());
+            let session = self.session.name.id.clone();
+            emit(&Event::DmailSent { session, checkpoint, operation });
+        }
+        Notice::add(sent.done.notices, &mut self.turned.notices);
+        self.turned.dmails += 1;
+        self.stood = Stood::of(&self.session.again()?.state);
+        Ok(true)
+    }
+
+    /// Asks the model. Returns its answer; None if the deadline ended the turn.
+    fn ask(&mut self, emit: &mut dyn FnMut(&Event)) -> Result<Option<Message>, OpsError> {
+        let before = self.session.again()?;
+        let (turning, tools, limit) = (self.turning, self.tools, self.wanted.left());
+        if limit.is_zero() {
+            return self.stop().map(|()| None);
+        }
+        let until = self.wanted.until;
+        let is_heard = Cell::new(false);
+        let mut heard = |heard: Heard<'_>| {
+            is_heard.set(matches!(heard, Heard::Words(_)));
+            (turning.heard)(heard);
+        };
+        let mut ask = |context: &Context| {
+            // The model says it again.
+            if is_heard.get() {
+                heard(Heard::Void);
+            }
+            let (own, messages) = request(context);
+            let system =
+                [turning.system.as_str(), &own].into_iter().filter(|text| !text.is_empty());
+            turning.model.answer(
+                &ChatRequest {
+                    system: &system.collect::<Vec<_>>().join("\n\n"),
+                    messages: &messages,
+                    tools,
+                    max_tokens: turning.max_tokens.min(context.window.tokens / 4).max(1),
+                    limit: until.map_or(Duration::MAX, |until| {
+                        until.saturating_duration_since(Instant::now())
+                    }),
+                },
+                &mut heard,
+            )
+        };
+        let recovered = match recover(&before, self.workspace, &self.wanted, None, &mut ask, emit) {
+            Err(OpsError::Deadline(stopped)) => {
+                let next = self.session.again()?.state.next_operation();
+                self.turned
+                    .operations
+                    .extend(OperationNumber::each(before.state.next_operation()..next));
+                self.turned.stopped = Some(*stopped);
+                return Ok(None);
+            }
+            recovered => recovered?,
+        };
+        // A window size that was reported once holds for the rest of the turn.
+        if recovered.window != self.turned.window {
+            self.turned.window = recovered.window;
+            self.wanted.named = Some(recovered.window);
+        }
+        let turned = &mut self.turned;
         turned.operations.extend(recovered.operations);
         turned.compactions.extend(recovered.compactions);
         Notice::add(recovered.notices, &mut turned.notices);
@@ -152,27 +326,17 @@ pub fn turn(
         if let Some(usage) = &message.usage {
             turned.usage.add(usage);
         }
-        calls = self::calls(&message);
         (turned.said, turned.stop) = (message.text(), message.stop);
-        stood = say(&mut turned, stood, &drafts(message, &calls, session.format))?;
-        if turned.aside.is_some() {
-            break;
-        }
-        let cut = take_cut(&mut calls, turned.stop);
-        if !cut.is_empty() {
-            stood = say(&mut turned, stood, &cut)?;
-        }
-        if turned.aside.is_some() {
-            break;
-        }
-        let goes_on = !cut.is_empty() && turning.answer.is_some() && turned.steps < turning.steps;
-        if calls.is_empty() && !goes_on {
-            break;
-        }
+        Ok(Some(message))
     }
-    let last = whole_context(&session.again()?, wanted.asked)?;
-    turned.tokens = wanted.tokens(&last);
-    Ok(turned)
+
+    /// Ends the turn at its deadline, outside of a compaction.
+    fn stop(&mut self) -> Result<(), OpsError> {
+        let context = whole_context(&self.session.again()?, self.wanted.asked)?;
+        let session = self.session.name.id.clone();
+        self.turned.stopped = Some(Stopped::new(Moment::Present, session, &context.prepared.items));
+        Ok(())
+    }
 }
 
 /// Returns true if a context ends with this prompt and the model has not answered it.
@@ -181,7 +345,10 @@ fn is_last(context: &Context, prompt: &str) -> bool {
     let asks = last.filter(|item| item.role() == Role::User && !item.is_summary());
     let is_prompt =
         |block: &Block| matches!(block, Block::Text(text) if text.trim() == prompt.trim());
-    asks.is_some_and(|item| item.message().blocks.last().is_some_and(is_prompt))
+    // The number of a checkpoint may follow the prompt.
+    let is_said =
+        |block: &&Block| !matches!(block, Block::Text(text) if checkpoint_number(text).is_some());
+    asks.is_some_and(|item| item.message().blocks.iter().rfind(is_said).is_some_and(is_prompt))
 }
 
 /// Returns the unanswered calls at the end of a session, or `None` if a model has nothing to continue from.

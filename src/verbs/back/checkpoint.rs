@@ -1,13 +1,21 @@
 //! Checkpoints: numbered places to go back to.
 
 use crate::{
-    archive::{At, SyncError, Vain},
-    change::{self, goal::Stay},
+    archive::{At, SyncError, Vain, Workspace},
+    change::{
+        self,
+        goal::{
+            Stay,
+            add::{Add, NewRecord},
+        },
+    },
     files::at::Standing,
-    model::{CheckpointNumber, Command, Position},
+    json::Raw,
+    model::{Block, CheckpointNumber, Command, Kind, Position},
     report::Marked,
-    session::plan::{Plan, Steps, given},
+    session::plan::{Plan, Steps, branch_text, given},
     verbs::OpsError,
+    wire::{Draft, Graph as _, checkpoint_number},
 };
 
 /// How many checkpoints are read at once, newest first.
@@ -35,7 +43,65 @@ pub fn checkpoint(session: &At<'_>, note: Option<&str>) -> Result<Marked, OpsErr
             }
         }
     })?;
-    Ok(Marked { checkpoint: n, done: made.done })
+    Ok(Marked { checkpoint: n, shown: None, done: made.done })
+}
+
+/// Numbers the current position and writes the number where the model sees it, unless the last message already does.
+pub fn tell_checkpoint(session: &At<'_>, workspace: &Workspace) -> Result<Marked, OpsError> {
+    let ((n, shown), made) = change::execute(session, |before| {
+        let Some(place) = before.position() else {
+            return Err(SyncError::Nothing(Vain::Checkpoint));
+        };
+        let next = before.state.next_checkpoint();
+        let has_own = before.format.traits().has_checkpoints;
+        if let Some(shown) = last_shown(before, place)? {
+            let n = if has_own { next.minus(1) } else { CheckpointNumber::FIRST.plus(shown) };
+            return Ok(((n, shown), None));
+        }
+        let known = number_at(before, place)?.filter(|_| !has_own);
+        let (n, mut steps) = (known.unwrap_or(next), Steps::default());
+        let (shown, drafts) = if has_own {
+            let own = next_own(before, place)?;
+            (own, vec![Draft::Checkpoint(own), Draft::Note(format!("CHECKPOINT {own}"))])
+        } else {
+            steps.checkpoint = known.is_none().then_some((place, None));
+            (n.get(), vec![Draft::Checkpoint(n.get())])
+        };
+        let lines = before.write(workspace, place, &drafts)?;
+        let records = lines.into_iter().map(NewRecord::whole).collect();
+        let branch = branch_text(before.state.current());
+        let command = Command::Append { branch, limit: None, events: None };
+        let goal = Add { records, follows: true, aside: None };
+        Ok(((n, shown), Some(Plan { command, steps, goal })))
+    })?;
+    Ok(Marked { checkpoint: n, shown: Some(shown), done: made.done })
+}
+
+/// Returns the number that the last message tells the model, if it does nothing else.
+fn last_shown(before: &Standing<'_>, place: Position) -> Result<Option<u64>, SyncError> {
+    let Some(head) = place.head else { return Ok(None) };
+    let line = before.line(head)?;
+    let messages = Raw::object(&line).map(|record| before.format.messages(record));
+    let mut blocks = messages.into_iter().flatten().flat_map(|message| message.blocks);
+    Ok(blocks.find_map(|block| match block {
+        Block::Text(text) => checkpoint_number(&text),
+        _ => None,
+    }))
+}
+
+/// Returns the number that an agent's own next checkpoint gets.
+fn next_own(before: &Standing<'_>, place: Position) -> Result<u64, SyncError> {
+    let Some(view) = before.view(place) else { return Ok(0) };
+    for at in view.end().earlier().rev() {
+        let Some(entry) = view.at(at)? else { continue };
+        if view.record(entry)?.kind == Kind::Meta
+            && let Some(own) = Raw::object(&view.line(entry)?)
+                .and_then(|record| before.format.checkpoint(record)?.parse::<u64>().ok())
+        {
+            return Ok(own + 1);
+        }
+    }
+    Ok(0)
 }
 
 /// Returns the number of a place. Numbers increase along a generation, so the search stops at the first checkpoint of this

@@ -34,7 +34,7 @@ pub fn revert<'w>(
     let back = back.into();
     check_note(message)?;
     let words = message.map(from_later);
-    let note = words.as_deref().map(|words| Note { words, workspace });
+    let note = words.as_deref().map(|words| Note { words, prompt: None, workspace });
     go_back(session, |before| {
         let place = back.find(&before.opened()?)?;
         let Request { checkpoint, entry, branch, .. } = named(before, &place)?;
@@ -66,7 +66,7 @@ fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
     Ok(if before.path(start)? == path { from } else { start })
 }
 
-fn go_back<'a>(
+pub(crate) fn go_back<'a>(
     session: &At<'_>,
     verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
 ) -> Result<Reverted, OpsError> {
@@ -88,7 +88,7 @@ fn go_back<'a>(
 
 /// Plans to go back to a position. The branch moves there, and a second branch preserves the old end unless the path to the
 /// target continues from it.
-fn plan<'a>(
+pub(crate) fn plan<'a>(
     before: &Standing<'_>,
     target: Position,
     note: Option<Note<'a>>,

@@ -8,12 +8,17 @@ const ADVICE: &str = "\n\nTake it into account, look at the present state before
 
 /// Wraps a message with an explanation of its origin for the model.
 pub(crate) fn from_later(message: &str) -> String {
-    format!(
-        "{NOTE}\nThis conversation was further along before and has been taken back to this point. What was said and \
+    wrapped(
+        "This conversation was further along before and has been taken back to this point. What was said and \
          done after it is no longer visible to you, but files and other things in the working directory may already \
-         have been changed by it. From there, this was left for you:\n\n{}{ADVICE}\n</note-from-later>",
-        message.trim()
+         have been changed by it. From there, this was left for you:",
+        message,
     )
+}
+
+/// Wraps a message with an explanation of one paragraph.
+pub(crate) fn wrapped(why: &str, message: &str) -> String {
+    format!("{NOTE}\n{why}\n\n{}{ADVICE}\n</note-from-later>", message.trim())
 }
 
 /// Returns the message in a note from later. `opening` is the text that an agent puts before such notes, if any.

@@ -1,6 +1,9 @@
 //! The options of a compaction, its hooks, and when it is due.
 
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::RefCell,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -60,6 +63,8 @@ pub struct Compacting<'a> {
     pub allowed: Option<&'a Allowed>,
     /// How long it may take.
     pub limit: Duration,
+    /// When the command that needs it must end.
+    pub until: Option<Instant>,
     /// The clock.
     pub clock: &'a dyn Fn() -> Timestamp,
     /// Runs before anything is done; its error stops the compaction.
@@ -90,6 +95,7 @@ impl<'a> Compacting<'a> {
             appendix: true,
             allowed: None,
             limit: machine::LIMIT,
+            until: None,
             clock,
             before: None,
             after: None,
@@ -99,6 +105,11 @@ impl<'a> Compacting<'a> {
 }
 
 impl Compacting<'_> {
+    /// Returns how much time the command has left.
+    pub fn left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Returns the size of a context in tokens.
     pub fn tokens(&self, context: &Context) -> u64 {
         self.all(context.measured)

@@ -6,12 +6,14 @@
 //! Invariant: no context larger than the window is sent, so no model has to report the overflow.
 //! Invariant: a compaction that times out changes nothing; the complete context from before is sent.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use crate::{
     archive::{At, Workspace, busy::Busy},
     change,
     context::{
+        Step,
+        cut::Limit,
         event::{Cause, Event},
         machine::{self, Effect, State},
         measure::Measured,
@@ -22,9 +24,9 @@ use crate::{
         stages::SummaryError,
     },
     model::OperationNumber,
-    report::{Compacted, Notice, Recovered},
+    report::{Compacted, Moment, Notice, Recovered, Stopped},
     verbs::{
-        Bound, Compacting, Context, OpsError, oversized, truncate,
+        Asked, Bound, Compacting, Context, OpsError, oversized, truncate,
         window::{
             compact,
             context::{sendable_context, whole_context},
@@ -140,7 +142,34 @@ impl<T> Surgery<'_, '_, T> {
     }
 
     fn look(&self) -> Result<Context, OpsError> {
-        whole_context(&self.session.again()?, self.wanted.asked)
+        let asked = self.wanted.asked;
+        let results = asked.results.as_ref().map(|_| Bound::of_window(self.window));
+        whole_context(&self.session.again()?, &Asked { results, ..asked.clone() })
+    }
+
+    /// Fails if the time of the command is over. The error has the context from before a compaction until its retry has ended,
+    /// and otherwise the present one.
+    fn check_time(&mut self, context: &Context, before: Option<Context>) -> Result<(), OpsError> {
+        if !self.wanted.left().is_zero() {
+            return Ok(());
+        }
+        let is_idle = self.state.is_idle();
+        let before =
+            before.or_else(|| self.step(machine::Event::Timeout, None).filter(|_| !is_idle));
+        let state = if before.is_some() { Moment::Before } else { Moment::Present };
+        let context = before.as_ref().unwrap_or(context);
+        let session = self.session.name.id.clone();
+        Err(OpsError::Deadline(Box::new(Stopped::new(state, session, &context.prepared.items))))
+    }
+
+    /// Reports the results that are cut in a request.
+    fn report_cuts(&self, context: &Context, emit: &mut dyn FnMut(&Event)) {
+        let cuts = context.prepared.changes.iter().filter(|change| change.step == Step::Cut);
+        let results = cuts.filter_map(|cut| cut.entries.first()).collect::<BTreeSet<_>>().len();
+        if results > 0 {
+            let limit = Limit::of_window(self.window).chars();
+            emit(&Event::ResultsCut { session: self.session.name.id.clone(), results, limit });
+        }
     }
 
     /// Compacts. Returns whether that was done, was pointless, or timed out.
@@ -157,7 +186,8 @@ impl<T> Surgery<'_, '_, T> {
         }
         let run = session.state.next_operation().get();
         self.step(machine::Event::Start(run), Some(context));
-        let made = compact::compact(&session, self.workspace, wanted, emit);
+        let wanted = Compacting { limit: wanted.limit.min(wanted.left()), ..*wanted };
+        let made = compact::compact(&session, self.workspace, &wanted, emit);
         match made {
             Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) => {
                 let before = self.step(machine::Event::Timeout, None);
@@ -241,7 +271,10 @@ impl<T> Patient for Surgery<'_, '_, T> {
                     context = self.look().map_err(Attempt::Other)?;
                 }
                 Tried::Nothing => {}
-                Tried::TimedOut(before) => context = *before,
+                Tried::TimedOut(before) => {
+                    self.check_time(&context, Some((*before).clone())).map_err(Attempt::Other)?;
+                    context = *before;
+                }
             }
         }
         self.tokens = self.wanted.tokens(&context);
@@ -254,8 +287,10 @@ impl<T> Patient for Surgery<'_, '_, T> {
             Err(ModelError { model, fault: Fault::Overflow { said, figures } })
         } else {
             context.window.tokens = self.window;
+            self.report_cuts(&context, emit);
             let answer = (self.attempt)(&context);
             if let Err(error) = &answer {
+                self.check_time(&context, None).map_err(Attempt::Other)?;
                 self.learn(error);
             }
             answer
@@ -269,7 +304,11 @@ impl<T> Patient for Surgery<'_, '_, T> {
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, OpsError> {
         let context = self.look()?;
         let wanted = Compacting { keep, again: true, ..self.wanted };
-        Ok(matches!(self.try_compact(&wanted, &context, true, emit)?, Tried::Compacted))
+        let tried = self.try_compact(&wanted, &context, true, emit)?;
+        if let Tried::TimedOut(before) = &tried {
+            self.check_time(&context, Some((**before).clone()))?;
+        }
+        Ok(matches!(tried, Tried::Compacted))
     }
 
     fn can_truncate(&self) -> Result<bool, OpsError> {

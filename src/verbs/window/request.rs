@@ -90,7 +90,7 @@ pub(crate) fn request(
     };
     let cutting = asked.results.as_ref().map(|bound| Cutting {
         bound,
-        share: Cutting::share_of(found.window.tokens),
+        share: Cutting::share_of(bound.window.unwrap_or(found.window.tokens)),
         session: &session.name.id,
         name: &name,
     });

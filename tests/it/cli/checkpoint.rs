@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 
+use super::attach::{Kept, kimis_folder};
 use super::conversation;
 use crate::env::TestEnv;
 
@@ -33,6 +34,56 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     {"type":"checkpoint","checkpoint":1,"note":null,"operation":4,"own":null,"entry":"entry-id","before":"entry-id","words":"Then mend it.","time":"2001-02-03T04:05:09.000Z"}
     {"type":"checkpoint","checkpoint":2,"note":"before the refactoring","operation":6,"own":null,"entry":"entry-id","before":null,"words":null,"time":"2001-02-03T04:05:11.000Z"}
     "#);
+}
+
+#[test]
+fn a_checkpoint_is_shown_to_the_model_where_its_session_can() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["checkpoint", "--tell", "-q"]), @"Checkpoint 2");
+    assert_snapshot!(env.run(&["checkpoint", "--tell", "-q"]), @"Checkpoint 2 is already here");
+    let sent = env.run(&["context", "--json"]).success().stdout;
+    assert_eq!(sent.matches("<system>CHECKPOINT 2</system>").count(), 1, "{sent}");
+    env.run(&["append", "-q", "Go on."]).success();
+    env.run(&["revert", "2"]).success();
+    assert!(!env.run(&["context", "--json"]).success().stdout.contains("CHECKPOINT"));
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn kimi_gets_a_checkpoint_of_its_own() {
+    let env = TestEnv::new();
+    let file = kimis_folder(&env).join("context.jsonl");
+    let lines = [
+        "{\"role\": \"_checkpoint\", \"id\": 0}",
+        "{\"role\":\"user\",\"content\":\"Build a boat.\"}",
+        "{\"role\": \"_checkpoint\", \"id\": 1}",
+        "{\"role\":\"assistant\",\"content\":\"Of wood?\"}",
+    ];
+    let list =
+        serde_json::json!({ "work_dirs": [{ "path": env.project().canonicalize().unwrap() }] });
+    std::fs::write(env.home().join(".kimi/kimi.json"), list.to_string()).unwrap();
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    env.run(&["import"]).success();
+    assert_snapshot!(env.run(&["checkpoint", "--tell", "-q", "-s", "boat"]), @"Checkpoint 2");
+    assert_snapshot!(env.run(&["checkpoint", "--tell", "-q", "-s", "boat"]), @"Checkpoint 2 is already here");
+    let written = std::fs::read_to_string(&file).unwrap();
+    let more: Vec<&str> = written.lines().skip(4).collect();
+    assert_eq!(
+        more,
+        [
+            "{\"role\": \"_checkpoint\", \"id\": 2}",
+            "{\"role\":\"user\",\"content\":\"<system>CHECKPOINT 2</system>\"}",
+        ]
+    );
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn an_agent_without_checkpoints_is_told_none() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    assert_snapshot!(kept.env.run(&["checkpoint", "--tell", "-s", "6b0a"]), @"");
 }
 
 #[test]
