@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;
-use undertext::context::cut::Limit;
+use undertext::context::cut::{Limit, MOST};
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
     jsonl: Option<PathBuf>,
 
-    /// Cut results to N characters, at least 2000
+    /// Cut results to N characters, at least 2000 [default: 400000 with --result]
     #[arg(long, value_name = "N", value_parser = super::common::count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
@@ -109,7 +109,11 @@ struct Batch {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let limit = args.max_chars.map(limit).transpose()?;
+    let usual = || {
+        let most = context.settings().map(|settings| settings.turn.max_result);
+        most.map(|most| args.result.is_some().then(|| most.unwrap_or(MOST)))
+    };
+    let limit = args.max_chars.map_or_else(usual, |n| Ok(Some(n)))?.map(limit).transpose()?;
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let exit = append(context, args, limit, &mut opened)?;
@@ -134,7 +138,16 @@ fn append(
     let is_read = args.jsonl.is_none();
     let appended = appended.map_err(|error| batch.locate(error, &opened.session, is_read))?;
     context.tell(&appended.done.notices);
-    let compacted = compact_if_due(context, args, opened)?;
+    // The records are appended by now, so a compaction that fails is no reason to append them again.
+    let compacted = compact_if_due(context, args, opened);
+    let (compacted, failed) =
+        compacted.map_or_else(|error| (None, Some(error)), |done| (done, None));
+    if let Some(error) = failed {
+        let why = error.in_one_line();
+        context
+            .output
+            .warn(&format!("the records were appended, but the context was not compacted: {why}"));
+    }
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());

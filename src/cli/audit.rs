@@ -84,7 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.tell_damaged(&audit.damaged);
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
-        context.say("Nothing was cut in this session")?;
+        context.say("No results were cut in this session")?;
     } else {
         context.output.page()?;
         tell(context, &audit)?;
@@ -125,7 +125,7 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
         tell(context, &audit)?;
     }
     if n == 0 {
-        context.say("Nothing was cut in any session")?;
+        context.say("No results were cut in any session")?;
     }
     context.tell_damaged(&damaged)
 }

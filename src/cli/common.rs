@@ -86,8 +86,7 @@ pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
             "a limit of {chars} is too small: the minimum is {}; nothing was changed",
             grouped(KEPT as u64)
         );
-        let oversized = Line::about("truncate").flag("dry-run").to("see which results are long");
-        return Err(CommandError::user(why).hinted(oversized));
+        return Err(CommandError::user(why));
     }
     Ok(Limit::of_chars(chars))
 }

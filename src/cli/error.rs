@@ -21,7 +21,7 @@ use crate::render::{safe, wrap};
 const LONGEST: usize = 2000;
 
 /// How a command that did its work ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// Done, or the answer is yes.
     Yes,

@@ -1,5 +1,6 @@
 //! `handoff`: starts a new session for a goal, from a summary of an old one.
 
+use anyhow::anyhow;
 use undertext::verbs::{self, Layers};
 
 use super::common::{counted, shown};
@@ -30,6 +31,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.goal.trim().is_empty() {
+        return Err(CommandError::user(anyhow!(
+            "the goal is empty; say what the new session is for"
+        )));
+    }
     let settings = context.settings()?;
     let opened = context.change(args.about.wanted()?)?;
     let kit = kit(context, &args.summing, &settings, &opened)?;
@@ -46,7 +52,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if context.answer(&done)? {
         return Ok(Exit::Yes);
     }
-    context.say(&format!("Session {}", done.created.session.name.id))?;
+    context.say_session(&opened.archive, &opened.session)?;
+    context.say(&format!("New session {}", done.created.session.name.id))?;
     context.say(&format!(
         "It begins with a summary of {} in about {} tokens, and your goal",
         counted(done.summarised as u64, "message", "messages"),

@@ -430,7 +430,7 @@ pub(crate) fn describe_nearness(near: &Nearness) -> String {
     if near.is_due {
         format!("due to be compacted, at {}", grouped(near.at))
     } else {
-        format!("auto-compacts at {} ({} to go)", grouped(near.at), grouped(near.left))
+        format!("compaction is due at {} ({} to go)", grouped(near.at), grouped(near.left))
     }
 }
 

@@ -60,11 +60,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.find(args.about.wanted()?)?;
     let session = &opened.at()?;
+    let mut exit = Exit::Yes;
     if let Some(seconds) = args.until_idle
         && let Some(holder) = wait(session, Duration::from_secs(seconds))
     {
-        context.output.note(&format!("It is still being compacted by {holder}"));
-        return Ok(Exit::No);
+        if !context.json {
+            context.output.note(&format!("It is still being compacted by {holder}"));
+            return Ok(Exit::No);
+        }
+        exit = Exit::No;
     }
     if args.layers {
         layers(context, session, &verbs::layers(session)?)?;
@@ -88,7 +92,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let standing = Standing::new(session, &status, full.as_ref(), reverted);
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
-        return context.tell_damaged(&damaged);
+        return Ok(exit.max(context.tell_damaged(&damaged)?));
     }
     let mut table = Table::new([Left, Left]);
     let room = context.output.width().map(|width| width.saturating_sub(NAMES));

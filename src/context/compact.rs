@@ -76,7 +76,7 @@ pub struct Task<'a> {
     pub strict: bool,
     /// The command that shows the messages that the summary replaces.
     pub back: Option<&'a str>,
-    /// If false, a summary gets no appendix. An extract always has one.
+    /// If false, the appendix of a summary has no facts. An extract always has some.
     pub appendix: bool,
     /// Masks secrets in what is quoted from the conversation.
     pub mask: &'a dyn Fn(&str) -> String,
@@ -200,7 +200,8 @@ fn make(
         Err(error @ SummaryError::TimedOut { .. }) => Err(error),
         Err(error) if task.strict => Err(error),
         Err(error) => {
-            let said = error.to_string();
+            // A server or a command may print a key.
+            let said = (task.mask)(&error.to_string());
             emit(&Event::CompactionFallback { run: task.run, error: said.clone() });
             // An extract says less than a summary should, so more is kept. A number that the caller asked for is respected.
             let keep = match task.wish.keep {
@@ -272,11 +273,8 @@ impl<'a> Replaced<'a> {
         let room = (task.window / SHARE).saturating_sub(tokens).min(task.window / APPENDIX);
         let room = room.min(self.tokens.saturating_sub(tokens) / 2);
         let check = self.facts.check(&made.text);
-        let appendix = if task.appendix {
-            (task.mask)(&appendix::write(&check, task.back, appendix::FACTS, room, count))
-        } else {
-            String::new()
-        };
+        let groups = if task.appendix { appendix::FACTS } else { &[] };
+        let appendix = (task.mask)(&appendix::write(&check, task.back, groups, room, count));
         let text = appendix::join(made.text.trim(), &appendix);
         self.compaction(Summary { text, ..made }, None, count)
     }

@@ -373,6 +373,9 @@ impl<'a> Found<'a> {
         files::in_arguments(name, input.as_bytes(), &mut |path, is_changed| {
             self.path(path.to_owned().into(), usize::from(is_changed));
         });
+        each_command(input, &mut |command| {
+            self.add(Kind::Commands, command.into(), 0);
+        });
         let Some(input) = Raw::object(input.as_bytes()) else { return };
         for list in ["todos", "plan"].into_iter().filter_map(|key| input.get(key)) {
             for item in list.items() {
@@ -389,11 +392,8 @@ impl<'a> Found<'a> {
             }
         }
         for text in PROSE.into_iter().filter_map(|key| input.get(key)?.text()) {
-            self.marked(beginning(&text), 1);
+            self.marked("", beginning(&text), 1);
         }
-        commands(input, &mut |command| {
-            self.add(Kind::Commands, command.into(), 0);
-        });
         for (_, value) in input.fields() {
             let text = value.text().unwrap_or_default();
             tokens(beginning(&text), &mut |token| self.again(token));
@@ -405,30 +405,32 @@ impl<'a> Found<'a> {
         let text = block.answer_text();
         let text = beginning(&text);
         let (name, input) = self.calls.get(id).copied().unwrap_or_default();
+        let mut command = String::new();
+        each_command(input, &mut |found| command = found);
+        // Only the output of a command says that it failed: a file may contain any word.
+        let may_fail = error || !command.is_empty();
         if name.to_lowercase().contains("question") {
             // The user's own words.
             let answer = clip(in_one_line(text), SENTENCE).into_owned();
             self.add(Kind::Decisions, answer.into(), 2);
-        } else if let Some(line) = failure(text, error) {
-            let mut what = String::new();
-            if let Some(input) = Raw::object(input.as_bytes()) {
-                commands(input, &mut |command| what = command);
-                files::in_arguments(name, input.bytes(), &mut |path, _| path.clone_into(&mut what));
-            }
+        } else if let Some(line) = failure(text, error).filter(|_| may_fail) {
+            let mut what = command;
+            files::in_arguments(name, input.as_bytes(), &mut |path, _| path.clone_into(&mut what));
             let what = if what.is_empty() { name } else { &what };
             let line = format!("{what}: {line}");
             self.add(Kind::Failures, clip(line.into(), SENTENCE), 0);
         } else {
-            self.marked(text, 0);
+            self.marked(&format!("(output of {name}) "), text, 0);
         }
     }
 
-    /// Adds the sentences of a text that is nobody's turn, if they ask for or settle something.
-    fn marked(&mut self, text: &str, rank: usize) {
+    /// Adds the sentences of a text that is nobody's turn, if they ask for or settle something. A model may take such a sentence
+    /// for an order, so `source` says whose it is.
+    fn marked(&mut self, source: &str, text: &str, rank: usize) {
         for sentence in sentences(text) {
             let marks = marks(Kind::Requests, sentence) + marks(Kind::Decisions, sentence);
             if marks > 0 {
-                let line = clip(in_one_line(sentence), SENTENCE).into_owned();
+                let line = format!("{source}{}", clip(in_one_line(sentence), SENTENCE));
                 self.add(Kind::Words, line.into(), rank + marks);
             }
         }
@@ -802,34 +804,52 @@ fn kind_of(token: &str) -> Option<Kind> {
     (letters && is_name && bytes.len() > 3 && !first.is_ascii_digit()).then_some(Kind::Identifiers)
 }
 
-/// Calls `each` with the commands in a call's arguments, each as the program and its first argument.
-fn commands(input: Raw<'_>, each: &mut dyn FnMut(String)) {
+/// Calls `each` with the commands in a call's arguments. In a call whose arguments are code, they are arguments of functions.
+fn each_command(input: &str, each: &mut dyn FnMut(String)) {
+    let Some(input) = Raw::value(input.as_bytes()) else { return };
+    for value in ["command", "cmd"].into_iter().filter_map(|key| input.get(key)) {
+        // In a list such as `bash -lc COMMAND`, the command comes last.
+        let last = || value.items().last()?.text();
+        commands(&value.text().or_else(last).unwrap_or_default(), each);
+    }
+    let code = input.text().unwrap_or_default();
+    for (at, key) in code.match_indices("cmd") {
+        let rest = code.get(at + key.len()..).unwrap_or_default();
+        let rest = rest.trim_start_matches(['"', ' ']).strip_prefix(':').map(str::trim_start);
+        let mut values = serde_json::Deserializer::from_str(rest.unwrap_or_default()).into_iter();
+        if let Some(Ok(command)) = values.next() {
+            let command: String = command;
+            commands(&command, each);
+        }
+    }
+}
+
+/// Calls `each` with the commands of a shell script, each as the program and its first argument.
+fn commands(script: &str, each: &mut dyn FnMut(String)) {
     /// Programs that only look.
     const LOOKS: [&str; 22] = [
         "ls", "cat", "cd", "echo", "pwd", "head", "tail", "grep", "rg", "find", "sed", "awk", "wc",
         "which", "sleep", "true", "test", "tree", "file", "stat", "printf", "sort",
     ];
-    for value in ["command", "cmd"].into_iter().filter_map(|key| input.get(key)) {
-        // In a list such as `bash -lc COMMAND`, the command comes last.
-        let Some(text) = value.text().or_else(|| value.items().last()?.text()) else { continue };
-        for part in text.lines().flat_map(|line| line.split("&&")).take(8) {
-            let words = part.split_whitespace().map(|word| word.trim_end_matches(';'));
-            let mut words = words.skip_while(|word| word.contains('='));
-            let is_program = |word: &&str| {
-                word.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/'))
-            };
-            let Some(program) =
-                words.next().filter(|word| !LOOKS.contains(word)).filter(is_program)
-            else {
-                continue;
-            };
-            let is_plain = |word: &&str| !word.starts_with(['-', '|', '<', '>', '"', '\'', '2']);
-            let argument = words.next().filter(is_plain);
-            each(
-                argument
-                    .map_or_else(|| program.to_owned(), |argument| format!("{program} {argument}")),
-            );
-        }
+    // The lines after an open quote or a here-document are not commands.
+    let mut is_open = false;
+    let lines = script.lines().take_while(|line| {
+        let opens = |quote| line.matches(quote).count() % 2 == 1;
+        !std::mem::replace(&mut is_open, line.contains("<<") || opens('"') || opens('\''))
+    });
+    for part in lines.flat_map(|line| line.split("&&")).take(8) {
+        let words = part.split_whitespace().map(|word| word.trim_end_matches(';'));
+        let mut words = words.skip_while(|word| word.contains('='));
+        let is_plain = |word: &&str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/@:+-".contains(c);
+            word.chars().all(is_plain) && !word.starts_with('-')
+        };
+        let program = words.next().filter(|word| !LOOKS.contains(word)).filter(is_plain);
+        let Some(program) = program else { continue };
+        each(match words.next().filter(is_plain) {
+            Some(argument) => format!("{program} {argument}"),
+            None => program.to_owned(),
+        });
     }
 }
 

@@ -235,6 +235,8 @@ pub fn omitted(number: usize, message: &Message, tokens: u64) -> String {
 
 /// Wraps a summary as it is sent to a model instead of the messages.
 pub fn wrap(summary: &str) -> String {
+    // The text must not end the wrapping, or begin another one.
+    let summary = summary.replace("context-summary>", "context-summary >");
     format!(
         "<context-summary>\nThe conversation before this point no longer fits and was summarised. Go on from where it \
          left off, without asking what was said.\n\n{}\n</context-summary>",

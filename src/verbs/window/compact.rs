@@ -91,6 +91,20 @@ struct Heard {
     begins_turn: bool,
 }
 
+impl Heard {
+    /// Removes the agent's own text before a summary, and does not count its own text in the user's place as a turn.
+    fn without_own_words(mut self, format: &dyn Format) -> Self {
+        if let Some(Block::Text(text)) = self.message.blocks.first_mut() {
+            let [start, _] = format.own_words(text);
+            self.begins_turn &= start == 0;
+            if self.message.is_summary {
+                text.drain(..start);
+            }
+        }
+        self
+    }
+}
+
 impl Found {
     fn of(session: &At<'_>, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
         let mut material = material(session, None, wanted.asked, usize::MAX, &Damages::default())?;
@@ -114,6 +128,7 @@ impl Found {
             begins_turn: item.begins_turn,
             message: item.into_message(),
         });
+        let heard = heard.map(|heard| heard.without_own_words(session.format));
         Ok(Self { heard: heard.collect(), material, order, said, measured, scale, is_fresh })
     }
 
