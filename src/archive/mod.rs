@@ -24,7 +24,7 @@ pub(crate) use lock::{is_lock, lock_if_there};
 pub(crate) use old_store::set_aside;
 pub use skip::{Skipped, Why};
 pub(crate) use workspace::without_credentials;
-pub use workspace::{Workspace, workspace};
+pub use workspace::{Workspace, dependencies, workspace};
 
 use std::{
     cell::RefCell,

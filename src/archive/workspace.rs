@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::disk;
 
@@ -44,6 +44,56 @@ pub fn workspace(folder: &Path) -> Workspace {
         remote: git.as_deref().and_then(remote),
         package: folder.ancestors().find_map(package),
     }
+}
+
+const MANIFESTS: [&str; 5] =
+    ["package.json", "Cargo.toml", "pyproject.toml", "requirements.txt", "go.mod"];
+/// The maximum number of dependencies that are named, and the maximum length of a name.
+const DEPENDENCIES: [usize; 2] = [100, 256];
+
+/// Returns the names of the packages that a folder's package depends on, from the nearest folder with a manifest, up to the root
+/// of its repository.
+pub fn dependencies(folder: &Path) -> Vec<String> {
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder);
+    let mut within = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    let has_manifest = |folder: &&Path| MANIFESTS.iter().any(|name| folder.join(name).is_file());
+    let mut names = within.find(has_manifest).map(dependencies_in).unwrap_or_default();
+    let [count, length] = DEPENDENCIES;
+    names.retain(|name| name.len() <= length);
+    names.truncate(count);
+    names
+}
+
+/// Returns the names in the manifests of one folder.
+fn dependencies_in(folder: &Path) -> Vec<String> {
+    let [package, cargo, python, requirements, module] =
+        MANIFESTS.map(|name| text(&folder.join(name)).unwrap_or_default());
+    let json: Value = serde_json::from_str(&package).unwrap_or_default();
+    let [cargo, python] = [cargo, python].map(|it| it.parse::<toml::Table>().unwrap_or_default());
+    let fields = ["dependencies", "devDependencies"].map(|key| json.get(key)?.as_object());
+    let mut names: Vec<String> =
+        fields.into_iter().flatten().flat_map(Map::keys).cloned().collect();
+    let table = cargo.get("dependencies").and_then(toml::Value::as_table);
+    names.extend(table.into_iter().flat_map(toml::Table::keys).cloned());
+    let list = python.get("project").and_then(|project| project.get("dependencies")?.as_array());
+    let listed = list.into_iter().flatten().filter_map(toml::Value::as_str);
+    names.extend(listed.chain(requirements.lines()).filter_map(requirement));
+    let mut is_block = false;
+    names.extend(module.lines().map(str::trim).filter_map(|line| {
+        let alone = line.strip_prefix("require ").map(str::trim);
+        is_block = alone == Some("(") || is_block && line != ")";
+        let required = alone.or(Some(line).filter(|_| is_block))?;
+        required.split_once(' ').map(|(name, _)| name.to_owned()).filter(|name| name != "//")
+    }));
+    names
+}
+
+/// Returns the name that a requirement of Python begins with: `name[extra] >= 1`.
+fn requirement(line: &str) -> Option<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let line = line.trim_start();
+    let name = line.split(|c| !is_part(c)).next().unwrap_or_default();
+    name.starts_with(|c: char| c.is_ascii_alphanumeric()).then(|| name.to_owned())
 }
 
 /// Reads a small file that may come from whoever made the folder.

@@ -61,14 +61,14 @@ pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
 }
 
 /// Creates a session with a plan, and returns it.
-pub(crate) fn execute_first<G: Goal>(
+pub(crate) fn execute_first<G: Goal, E: From<SyncError>>(
     archive: &Archive,
     name: SessionName,
     format: &'static dyn Format,
-    plan: impl FnOnce(&Standing<'_>) -> Plan<G>,
-) -> Result<(Outcome, G::Reached), SyncError> {
+    plan: impl FnOnce(&Standing<'_>) -> Result<Plan<G>, E>,
+) -> Result<(Outcome, G::Reached), E> {
     let mut change = begin_first(archive, name, format)?;
-    let plan = plan(&change.before);
+    let plan = plan(&change.before)?;
     let (command, reached) = prepare(&mut change, plan)?;
     Ok((commit(change, command)?, reached))
 }

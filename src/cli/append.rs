@@ -7,7 +7,7 @@ use serde_json::Value;
 use undertext::context::cut::{Limit, MOST};
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
-use undertext::model::EntryId;
+use undertext::model::{self, Block, EntryId, Message, Usage};
 use undertext::report::{Hint, Line, NewEntry};
 use undertext::verbs::{
     self, AppendedEntry, Compacted, Compacting, Manner, OpsError, Session, SyncError,
@@ -16,6 +16,7 @@ use undertext::wire::{Draft, Speaker};
 
 use super::common::{counted, limit};
 use super::models::{self, Summing, kit};
+use super::new::pair;
 use super::{About, CommandError, Context, Exit, Opened, archive, env};
 use crate::render::safe;
 use crate::render::table::{Cell, Label, Left, Table};
@@ -65,6 +66,18 @@ pub(crate) struct Args {
     /// The tool failed with this message
     #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true, conflicts_with_all = ["role", "call", "note", "jsonl"])]
     error: Option<String>,
+
+    /// The model that answered or called
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+
+    /// The tokens of its request and its answer
+    #[arg(long, value_name = "IN,OUT", value_parser = usage_of)]
+    usage: Option<Usage>,
+
+    /// Record this about the answer or call
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    meta: Vec<(String, String)>,
 
     /// Append a message that isn't from the user
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["text", "jsonl"])]
@@ -225,6 +238,17 @@ fn list(
 }
 
 fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
+    let has_metadata = args.model.is_some() || args.usage.is_some() || !args.meta.is_empty();
+    if has_metadata && args.call.is_none() && !matches!(args.role, Some(Role::Assistant)) {
+        let error = anyhow!("--model, --usage and --meta are for what a model says or calls");
+        let error = CommandError::user(error);
+        return Err(error.hinted("add --role assistant, or use --call").hinted(usage()));
+    }
+    let answer = |block| {
+        let said = Message::new(model::Role::Assistant, vec![block]);
+        let (model, meta) = (args.model.clone(), args.meta.iter().cloned().collect());
+        Draft::Answer(Box::new(Message { model, usage: args.usage, meta, ..said }))
+    };
     let mut call = None;
     let draft = if let Some(file) = &args.jsonl {
         return split_records(&read(context, file)?);
@@ -232,8 +256,12 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         let made_up = || format!("call_{}", context.env.ambient().uuid().simple());
         let id = args.id.clone().unwrap_or_else(made_up);
         call = Some(id.clone());
-        let input = read_text(context, args.input.as_deref())?;
-        Draft::Call { id, name: name.clone(), input }
+        let (name, input) = (name.clone(), read_text(context, args.input.as_deref())?);
+        if has_metadata {
+            answer(Block::Call { id, name, input, signature: None })
+        } else {
+            Draft::Call { id, name, input }
+        }
     } else if let Some(id) = &args.result {
         // A failed tool may have an error and no output.
         let silent = args.text.is_none() && args.error.is_some();
@@ -257,7 +285,20 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         let error = CommandError::user(anyhow!("the text is empty; nothing was appended"));
         return Err(error.hinted(usage()));
     }
+    let draft = match draft {
+        Draft::Message(Speaker::Assistant, text) if has_metadata => answer(Block::Text(text)),
+        draft => draft,
+    };
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
+}
+
+/// Parses token counts.
+fn usage_of(text: &str) -> Result<Usage, String> {
+    let numbers = text.split_once(',').and_then(|(asked, said)| {
+        let number = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+'));
+        Some(Usage { input: number(asked)?, output: number(said)?, ..Usage::default() })
+    });
+    numbers.ok_or_else(|| "use the form IN,OUT, such as 1200,85".to_owned())
 }
 
 /// Returns the text from the command line, or reads it from stdin.

@@ -1,11 +1,12 @@
 //! `handoff`: starts a new session for a goal, from a summary of an old one.
 
 use anyhow::anyhow;
-use undertext::verbs::{self, Layers};
+use undertext::verbs;
 
 use super::common::{counted, shown};
 use super::models::{self, Summing, kit};
-use super::{About, CommandError, Context, Exit, env};
+use super::new::layers;
+use super::{About, CommandError, Context, Exit};
 use crate::render::units::grouped;
 
 /// Start a new session for a goal, from a summary
@@ -41,7 +42,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let kit = kit(context, &args.summing, &settings, &opened)?;
     kit.warn(context, &opened);
     let workspace = verbs::workspace(&context.env.current_dir);
-    let layers = layers(context);
+    let layers = layers(&context.env);
     let wanted = kit.compacting();
     let session = &opened.at()?;
     let done = verbs::hand_off(session, &workspace, &layers, &wanted, &args.goal, &mut |event| {
@@ -63,14 +64,4 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&format!("Live file {}", shown(live)))?;
     }
     Ok(Exit::Yes)
-}
-
-/// Returns the surroundings of the new session.
-fn layers(context: &Context) -> Layers {
-    Layers {
-        os: env::SYSTEM.to_owned(),
-        shell: context.env.shell.as_ref().map(|shell| shell.to_string_lossy().into_owned()),
-        user: context.env.user.clone(),
-        ..Layers::default()
-    }
 }

@@ -294,7 +294,10 @@ fn layers(
             Some(false) => "failed",
             None => "has no result yet",
         };
-        (call.name.clone(), outcome.to_owned())
+        let took = call.ms.map(|ms| format!(" after {}.{} s", ms / 1000, ms % 1000 / 100));
+        let time = call.time.map(|time| format!("{}, ", context.env.zone.show(time)));
+        let words = format!("{}{outcome}{}", time.unwrap_or_default(), took.unwrap_or_default());
+        (call.name.clone(), words)
     });
     let layers = [
         ("system", fields(layers.system.as_ref())),

@@ -68,7 +68,8 @@ mod has {
 
 impl Facts {
     fn of(message: &Message) -> Self {
-        let Message { role, blocks, id, time: _, model, usage, stop, is_summary } = message;
+        let Message { role, blocks, id, time: _, model, usage, stop, is_summary, meta: _ } =
+            message;
         let is_call = |block: &Block| matches!(block, Block::Call { .. });
         let is_result = |block: &Block| matches!(block, Block::Result { .. });
         let is_picture = |block: &Block| matches!(block, Block::Image(_));

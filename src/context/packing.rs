@@ -5,7 +5,7 @@
 //! block     kind, fields                  a list: its length, its items; a text: its length, its bytes
 //! ```
 //!
-//! Invariant: decoding never yields a message other than the one encoded.
+//! Invariant: decoding never yields a message other than the one encoded, without its `meta`, which no request contains.
 
 use std::num::NonZeroU32;
 
@@ -95,7 +95,7 @@ fn put_maybe<T>(value: Option<T>, out: &mut Vec<u8>, put: impl FnOnce(T, &mut Ve
 
 /// Appends a message.
 pub(super) fn put_message(message: &Message, out: &mut Vec<u8>) {
-    let Message { role, blocks, id, time, model, usage, stop, is_summary } = message;
+    let Message { role, blocks, id, time, model, usage, stop, is_summary, meta: _ } = message;
     put_one(&ROLES, role, out);
     put_blocks(blocks, out);
     put_one(&STOPS, stop, out);
@@ -232,7 +232,7 @@ fn take_message(role: Role, bytes: &mut &[u8]) -> Option<Message> {
         let (input, output, cache_read, cache_write) = (tokens()?, tokens()?, tokens()?, tokens()?);
         Some(Usage { input, output, cache_read, cache_write })
     })?;
-    Some(Message { role, blocks, id, time, model, usage, stop, is_summary })
+    Some(Message { id, time, model, usage, stop, is_summary, ..Message::new(role, blocks) })
 }
 
 /// The calls and results of a message.

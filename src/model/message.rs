@@ -1,6 +1,9 @@
 //! The normalised view: the messages of all agents in one shape.
 
-use std::borrow::{Borrow, Cow};
+use std::{
+    borrow::{Borrow, Cow},
+    collections::BTreeMap,
+};
 
 use crate::model::Timestamp;
 
@@ -212,6 +215,8 @@ pub struct Message {
     pub stop: Option<Stop>,
     /// Whether it summarises the messages that a compaction removed from the context.
     pub is_summary: bool,
+    /// What the program that appended it recorded about it, by key.
+    pub meta: BTreeMap<String, String>,
 }
 
 impl Block {
@@ -261,6 +266,7 @@ impl Message {
             usage: None,
             stop: None,
             is_summary: false,
+            meta: BTreeMap::new(),
         }
     }
 

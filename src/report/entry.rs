@@ -1,13 +1,13 @@
 //! Entries: their content and its hidden part.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::shape::{named, report};
 use crate::{
-    model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Role, Timestamp},
+    model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Role, Timestamp, Usage},
     session::{Damaged, Line, Shown, SubAgent},
 };
 
@@ -75,6 +75,11 @@ pub struct Entry<'a> {
     pub checkpoints: &'a [Checkpoint],
     /// The model that wrote the entry.
     pub model: Option<&'a str>,
+    /// The token counts that the model's provider reported.
+    pub usage: Option<Usage>,
+    /// What `append --meta` recorded; the key is present only if there is something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<&'a BTreeMap<String, String>>,
     /// The parts of its messages.
     blocks: Vec<Part<'a>>,
 }
@@ -93,6 +98,8 @@ impl<'a> From<&'a Line> for Entry<'a> {
             own: line.own.as_deref(),
             checkpoints: &line.marks,
             model: first.and_then(|message| message.model.as_deref()),
+            usage: first.and_then(|message| message.usage),
+            meta: first.map(|message| &message.meta).filter(|meta| !meta.is_empty()),
             blocks: parts.map(|block| part(line, block)).collect(),
         }
     }

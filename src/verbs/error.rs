@@ -65,6 +65,17 @@ pub enum OpsError {
         /// Why.
         why: &'static str,
     },
+    /// There is already a session with this id.
+    #[error("there is already a session {0:?}")]
+    SessionExists(String),
+    /// The id is invalid for a new session.
+    #[error("invalid session id {id:?}: {why}")]
+    BadId {
+        /// The id.
+        id: String,
+        /// Why.
+        why: &'static str,
+    },
     /// A file name matches no file, or several.
     #[error("the session has no file {}, or several with that name", .wanted.display())]
     NoFile {
@@ -228,6 +239,17 @@ impl OpsError {
             Self::BranchExists(name) => {
                 vec![Line::about("switch").with(name).to("to switch to it")]
             }
+            Self::SessionExists(id) => {
+                vec![
+                    Line::new("append")
+                        .option("session", id)
+                        .to("use another id, or continue in it"),
+                ]
+            }
+            Self::BadId { .. } => {
+                let words = "an id such as review-42 is valid; see the help";
+                vec![Line::new("new").flag("help").to(words)]
+            }
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
                 vec![Line::about("undo").flag("list").to("list the operations")]
             }
@@ -313,6 +335,8 @@ impl OpsError {
             | Self::NoContainer { .. }
             | Self::NoGeneration { .. } => ErrorKind::Absent,
             Self::BranchExists(_)
+            | Self::SessionExists(_)
+            | Self::BadId { .. }
             | Self::CurrentBranch(_)
             | Self::BadName { .. }
             | Self::TooShort { .. }

@@ -20,7 +20,7 @@ pub use crate::verbs::agent::append::{append, append_cut};
 pub use crate::verbs::agent::gate::{Gate, Snapshot, Ticket, Waited};
 pub use crate::verbs::agent::handle::Handle;
 pub use crate::verbs::agent::handoff::hand_off;
-pub use crate::verbs::agent::new::{Layers, hide, new};
+pub use crate::verbs::agent::new::{Layers, check_id, hide, new, new_with_id};
 pub use crate::verbs::agent::turn::{Answer, STEPS, Turning, turn};
 pub use crate::verbs::back::branch::{
     branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
@@ -77,7 +77,7 @@ pub use crate::verbs::window::truncate::{called_tools, oversized, reach, truncat
 pub use crate::{
     archive::{
         Ambient, Archive, At, Here, Holder, Machine, Manner, Misread, NoPlace, Skipped, SyncError,
-        Told, Vain, Waiting, Why, Workspace, workspace,
+        Told, Vain, Waiting, Why, Workspace, dependencies, workspace,
     },
     change::{
         is_unsaid,

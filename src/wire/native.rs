@@ -3,7 +3,7 @@
 //! ```text
 //! uuid, parentUuid|null, sessionId, timestamp, type: user|assistant|tool_use|tool_result|system,
 //! subtype?: note|checkpoint|compact_boundary, cwd, gitBranch?, version, message {role, content, model?, usage?},
-//! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}
+//! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}, meta? {..}
 //! ```
 //!
 //! A `note` is a user entry that does not come from the user: the model reads it, but it does not begin a turn. The conversation
@@ -232,8 +232,12 @@ impl Write for Native {
                 json!({ "type": speaker.as_str(), "message": message(speaker.as_str(), content) })
             }
             Draft::Answer(said) => {
-                let kind = if only_call(said).is_some() { "tool_use" } else { "assistant" };
-                json!({ "type": kind, "message": answer(said) })
+                let kind = if write::only_call(said).is_some() { "tool_use" } else { "assistant" };
+                let mut record = json!({ "type": kind, "message": answer(said) });
+                if !said.meta.is_empty() {
+                    record["meta"] = json!(said.meta);
+                }
+                record
             }
             Draft::Note(content) => {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
@@ -267,7 +271,7 @@ impl Write for Native {
             .map_err(|error| Invalid(error.to_string()))?;
         match draft {
             Draft::Call { id, name, input } => with_input(&line, id, name, input),
-            Draft::Answer(said) => match only_call(said) {
+            Draft::Answer(said) => match write::only_call(said) {
                 Some((id, name, input)) => with_input(&line, id, name, input),
                 None => Ok(line),
             },
@@ -309,8 +313,8 @@ impl Write for Native {
 
 /// Returns the message of a record, if it is part of the conversation.
 fn message(record: Raw<'_>) -> Option<Message> {
-    let [kind, message, timestamp, is_summary] =
-        record.pick(["type", "message", "timestamp", "isCompactSummary"]);
+    let [kind, message, timestamp, is_summary, meta] =
+        record.pick(["type", "message", "timestamp", "isCompactSummary", "meta"]);
     let kind = string(kind)?;
     let [said, id, model, usage, stop] = message.map_or([None; 5], |message| {
         message.pick(["content", "id", "model", "usage", "stop_reason"])
@@ -350,6 +354,8 @@ fn message(record: Raw<'_>) -> Option<Message> {
         usage: usage.map(|used| anthropic::read_usage(used)),
         stop: string(stop).and_then(|word| stop_of(&word)),
         is_summary: is_summary.and_then(Raw::bool) == Some(true),
+        // The meta field of a record from elsewhere may be anything.
+        meta: meta.and_then(|it| serde_json::from_slice(it.bytes()).ok()).unwrap_or_default(),
         ..Message::new(role, blocks)
     })
 }
@@ -361,17 +367,6 @@ fn stop_of(word: &str) -> Option<Stop> {
         "error" => Some(Stop::Error),
         word => Stop::of_word(word),
     }
-}
-
-/// Returns the first call of an answer without text. Its record also contains the answer's thinking and metadata.
-fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
-    if !said.text().is_empty() {
-        return None;
-    }
-    said.blocks.iter().find_map(|block| match block {
-        Block::Call { id, name, input, .. } => Some((id.as_str(), name.as_str(), input.as_str())),
-        _ => None,
-    })
 }
 
 /// Returns a message of a model: its text, thinking and metadata.

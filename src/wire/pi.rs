@@ -73,6 +73,8 @@ const TRAITS: Traits = Traits {
     ],
     programs: &["pi", "openclaw"],
     line: PhysicalLine::OneRecordOrMarked,
+    // OpenClaw's list.
+    key_list: Some("sessions.json"),
     claim: Some(Claim { place: ClaimPlace::Beside(".lock"), process: "pid", started: "starttime" }),
     // Edits do not have a kind of their own.
     omissions: &[Kind::Result, Kind::Boundary, Kind::Note, Kind::Meta],

@@ -37,6 +37,9 @@ pub struct Traits {
     pub is_rotatable: bool,
     /// True if the parent of a record is always in the same file.
     pub has_parents_in_file: bool,
+    /// The name of a file next to its sessions in which the agent lists them: a JSON object with one object for each session key,
+    /// that of a conversation partner, with its `sessionId` and `updatedAt`.
+    pub key_list: Option<&'static str>,
     /// What its agent reads of a physical line.
     pub line: PhysicalLine,
     /// True if records have names.
@@ -229,6 +232,7 @@ impl Traits {
             claim: None,
             service: None,
             live_name: None,
+            key_list: None,
             is_rotatable: true,
             has_parents_in_file: false,
             has_names: true,

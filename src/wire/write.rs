@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     json::{self, Kind, Raw},
-    model::{EntryNumber, Message, PlaceNumber, Record, Timestamp},
+    model::{Block, EntryNumber, Message, PlaceNumber, Record, Timestamp},
     wire::{
         Edit, Failure, Graph,
         compaction::{Compaction, Lines},
@@ -254,6 +254,17 @@ impl Speaker {
             Self::System => "system",
         }
     }
+}
+
+/// Returns the first call of an answer without text. Its record also contains the answer's thinking and metadata.
+pub(super) fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
+    if !said.text().is_empty() {
+        return None;
+    }
+    said.blocks.iter().find_map(|block| match block {
+        Block::Call { id, name, input, .. } => Some((id.as_str(), name.as_str(), input.as_str())),
+        _ => None,
+    })
 }
 
 /// Returns a tool's output, followed by its error.

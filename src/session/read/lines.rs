@@ -341,20 +341,28 @@ pub struct RecentCall {
     pub id: String,
     /// Whether the call succeeded; `null` if it has no result yet.
     pub succeeded: Option<bool>,
+    /// The time of the record with the call.
+    pub time: Option<Timestamp>,
+    /// The time from the call to its result in milliseconds, if both times are known.
+    pub ms: Option<u64>,
 }
 
 /// Returns the last tool calls of the current branch.
 pub(crate) fn recent_calls(session: &Stored<'_>) -> Result<Vec<RecentCall>, SessionError> {
     let mut calls: Vec<RecentCall> = Vec::new();
     for line in log(session, None, RECENT_ENTRIES)?.lines {
+        let time = line.time;
         for block in line.messages.into_iter().flat_map(|message| message.blocks) {
             match block {
                 Block::Call { id, name, .. } => {
-                    calls.push(RecentCall { name, id, succeeded: None });
+                    calls.push(RecentCall { name, id, succeeded: None, time, ms: None });
                 }
                 Block::Result { id, error, .. } => {
                     if let Some(call) = calls.iter_mut().rev().find(|call| call.id == id) {
                         call.succeeded = Some(!error);
+                        let span = |(from, to): (Timestamp, Timestamp)| to.0.checked_sub(from.0);
+                        call.ms =
+                            call.time.zip(time).and_then(span).and_then(|ms| ms.try_into().ok());
                     }
                 }
                 _ => {}

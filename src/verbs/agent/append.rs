@@ -17,7 +17,8 @@ use crate::{
     files::at::Standing,
     json::{Kind as JsonKind, Raw},
     model::{
-        Block, Command, EntryId, EntryNumber, NameTag, OperationNumber, Position, State, line,
+        Block, Command, EntryId, EntryNumber, Message, NameTag, OperationNumber, Position, State,
+        line,
     },
     report::{Appended, AppendedEntry},
     session::{
@@ -164,7 +165,7 @@ fn plan(
             By::Caller => batch.check(before, draft),
             By::Model(..) => Ok(()),
         };
-        let added = checked.and_then(|()| batch.add(before, workspace, draft));
+        let added = checked.and_then(|()| batch.add(before, workspace, draft, by));
         added.map_err(|error| match error {
             OpsError::Sync(SyncError::Invalid { line: None, why }) if drafts.len() > 1 => {
                 SyncError::Invalid { line: Some(line), why }.into()
@@ -242,27 +243,13 @@ enum Met {
 impl Batch {
     /// Refuses calls and results that no provider accepts, because an agent could not continue a session that contains them.
     fn check(&self, before: &Standing<'_>, draft: &Draft) -> Result<(), OpsError> {
-        let invalid = |why: String| Err(OpsError::Sync(SyncError::Invalid { line: None, why }));
+        let invalid = |why: String| Err(invalid(why));
         match draft {
-            Draft::Call { name, .. } if name.trim().is_empty() => {
-                invalid("the call has no tool name".to_owned())
-            }
-            Draft::Call { input, .. } if is_other_value(input) => invalid(
-                "the arguments of a call must be a JSON object, such as {\"path\":\"a.rs\"}"
-                    .to_owned(),
-            ),
-            Draft::Call { id, .. } if id.trim().is_empty() => {
-                invalid("the id of the call is empty".to_owned())
-            }
-            Draft::Call { id, .. } => {
-                let is_drafted = self.calls.contains_key(id);
-                if is_drafted || self.near(before, id, tools::CALL_WITHIN)?.is_some() {
-                    return invalid(format!(
-                        "a call on the current path already has the id {id:?}"
-                    ));
-                }
-                Ok(())
-            }
+            Draft::Call { id, name, input } => self.check_call(before, id, name, input),
+            Draft::Answer(said) => said.blocks.iter().try_for_each(|block| match block {
+                Block::Call { id, name, input, .. } => self.check_call(before, id, name, input),
+                _ => Ok(()),
+            }),
             Draft::Result { id, .. }
                 if self.tools.contains_key(id) || self.is_answered(before, id)? =>
             {
@@ -272,13 +259,37 @@ impl Batch {
         }
     }
 
+    fn check_call(
+        &self,
+        before: &Standing<'_>,
+        id: &str,
+        name: &str,
+        input: &str,
+    ) -> Result<(), OpsError> {
+        let is_known = || {
+            let is_drafted = self.calls.contains_key(id);
+            Ok::<_, OpsError>(is_drafted || self.near(before, id, tools::CALL_WITHIN)?.is_some())
+        };
+        Err(invalid(if name.trim().is_empty() {
+            "the call has no tool name".to_owned()
+        } else if is_other_value(input) {
+            "the arguments of a call must be a JSON object, such as {\"path\":\"a.rs\"}".to_owned()
+        } else if id.trim().is_empty() {
+            "the id of the call is empty".to_owned()
+        } else if is_known()? {
+            format!("a call on the current path already has the id {id:?}")
+        } else {
+            return Ok(());
+        }))
+    }
+
     fn add(
         &mut self,
         before: &Standing<'_>,
         workspace: &Workspace,
         draft: &Draft,
+        by: By<'_>,
     ) -> Result<(), OpsError> {
-        let invalid = |why: String| OpsError::Sync(SyncError::Invalid { line: None, why });
         let mut setting = before.setting_near(workspace, self.parent.clone(), &self.near);
         self.setting.get_or_insert_with(|| setting.clone());
         match draft {
@@ -298,6 +309,9 @@ impl Batch {
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
             return Err(invalid("a record must be one line of JSON".into()));
         };
+        if let (Draft::Answer(said), By::Caller) = (draft, by) {
+            check_metadata(before.format, said, record)?;
+        }
         let Envelope { name, parent, kind, .. } = before.format.envelope(record);
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
             if let Some((known, met)) = self.known(before, name)? {
@@ -449,6 +463,25 @@ impl Batch {
         }
         Ok(false)
     }
+}
+
+fn invalid(why: String) -> OpsError {
+    OpsError::Sync(SyncError::Invalid { line: None, why })
+}
+
+/// Refuses an answer whose record has no place for its metadata.
+fn check_metadata(format: &dyn Format, said: &Message, record: Raw<'_>) -> Result<(), OpsError> {
+    let messages = format.messages(record);
+    let Some(read) = messages.first() else { return Ok(()) };
+    let lost = [
+        (read.model != said.model && said.model.is_some(), "the name of a model"),
+        (read.usage != said.usage && said.usage.is_some(), "token counts"),
+        (read.meta != said.meta, "other metadata"),
+    ];
+    let lost = lost.into_iter().find(|(is_lost, _)| *is_lost);
+    lost.map_or(Ok(()), |(_, what)| {
+        Err(invalid(format!("a record of a {} session has no place for {what}", format.name())))
+    })
 }
 
 /// Returns true if a text is a JSON value other than an object.

@@ -3,12 +3,13 @@
 //! Native sessions record them when they begin. Agents' sessions are searched: a bounded number of the newest records, then of
 //! the first ones for what is still missing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
 
 use crate::{
     archive::{At, without_credentials},
+    disk,
     json::Raw,
     model::{Card, Command, EntryNumber, OperationNumber, PlaceNumber},
     report::{Conversation, Surroundings},
@@ -95,10 +96,23 @@ pub fn layers(session: &At<'_>) -> Result<Surroundings, OpsError> {
     })
 }
 
-/// Returns the key that names the agent's conversation partner, if the session was set up with one.
+/// Returns the key that names the agent's conversation partner, if the session was set up with one or its agent lists one.
 pub fn session_key(session: &At<'_>) -> Result<Option<String>, OpsError> {
     let about = about(session)?;
     let key =
         |about: &Value| about.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
-    Ok(about.as_ref().and_then(key))
+    let file = session.attached().map(|live| live.path);
+    Ok(about.as_ref().and_then(key).or_else(|| listed_key(session, &file?)))
+}
+
+/// Returns the key under which the agent lists a session next to its file. Of several, the agent used the last updated one last.
+fn listed_key(session: &Session, file: &Path) -> Option<String> {
+    let list = file.with_file_name(session.format.traits().key_list?);
+    let list = disk::read(&list, disk::TEXT).ok()?;
+    let listed: BTreeMap<String, Value> = serde_json::from_slice(&list).ok()?;
+    let is_it =
+        |entry: &Value| entry.get("sessionId").and_then(Value::as_str) == Some(&session.name.id);
+    let updated = |entry: &Value| entry.get("updatedAt").and_then(Value::as_u64);
+    let own = listed.into_iter().filter(|(_, entry)| is_it(entry));
+    own.max_by_key(|(_, entry)| updated(entry)).map(|(key, _)| key)
 }

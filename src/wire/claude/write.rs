@@ -36,16 +36,17 @@ impl Write for Claude {
                 setting,
             )),
             Draft::Answer(said) => {
-                let block = json!({ "type": "text", "text": said.text() });
+                let block = match write::only_call(said) {
+                    Some((id, name, input)) => call_block(id, name, input)?,
+                    None => json!({ "type": "text", "text": said.text() }),
+                };
                 Ok(link("assistant", &answer(&block, Some(said), setting), setting))
             }
             Draft::Message(Speaker::System, _) => {
                 Err(Invalid("Claude Code has no message of this role".into()))
             }
             Draft::Call { id, name, input } => {
-                let input: Value =
-                    serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
-                let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+                let block = call_block(id, name, input)?;
                 let said =
                     more_of(&block, setting).unwrap_or_else(|| answer(&block, None, setting));
                 Ok(link("assistant", &said, setting))
@@ -167,6 +168,12 @@ fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
         "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
         "stop_reason": stop.word(), "stop_sequence": null, "usage": anthropic::usage(&usage),
     })
+}
+
+/// Returns the block of a call.
+fn call_block(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
+    let input: Value = serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
+    Ok(json!({ "type": "tool_use", "id": id, "name": name, "input": input }))
 }
 
 /// Adds another block to the answer whose record the new one follows, if it follows one: Claude Code writes the blocks of an
