@@ -285,6 +285,8 @@ fn ops(text: &mut String) {
         ],
         E::CurrentBranch(_) => [E::CurrentBranch(told("main"))],
         E::BranchExists(_) => [E::BranchExists(told("main"))],
+        E::SessionExists(_) => [E::SessionExists(told("one"))],
+        E::BadId { .. } => [E::BadId { id: told("a b"), why: "its words" }],
         E::BadName { .. } => [E::BadName { name: told("a b"), why: "its words" }],
         E::NoFile { .. } => [E::NoFile { wanted: path(), among: vec![path()] }],
         E::NoContainer { .. } => [E::NoContainer { generation: GenerationNumber::new(2) }],

@@ -243,6 +243,43 @@ mod tests {
     }
 
     #[test]
+    fn the_nearest_manifest_names_the_dependencies() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
+        // Outside of a repository only the folder itself counts.
+        write("package.json", r#"{"dependencies":{"x":"1"},"devDependencies":{"y":{}}}"#);
+        assert_eq!(dependencies(&inner), Vec::<String>::new());
+        fs::create_dir(root.path().join(".git")).unwrap();
+        assert_eq!(dependencies(&inner), ["x", "y"]);
+        write(
+            "a/Cargo.toml",
+            "[dependencies]\nserde = '1'\nlog = { path = '..' }\n[dev-dependencies]\nz = '1'\n",
+        );
+        assert_eq!(dependencies(&inner), ["log", "serde"]);
+        write(
+            "a/b/go.mod",
+            "module m\n\nrequire a.b/c v1.0.0\nrequire (\n\td.e/f v2.0.0 // indirect\n\t// no\n)\nreplace g => h v1\n",
+        );
+        assert_eq!(dependencies(&inner), ["a.b/c", "d.e/f"]);
+        write("a/b/go.mod", "");
+        write(
+            "a/b/pyproject.toml",
+            "[project]\ndependencies = ['numpy[x]>=1; y', 'zope.interface']\n",
+        );
+        write("a/b/requirements.txt", "# c\n-r other.txt\n  requests==2\nhttps\n");
+        assert_eq!(dependencies(&inner), ["numpy", "zope.interface", "requests", "https"]);
+        // A broken manifest names none, and no number of names is too large.
+        write("a/b/pyproject.toml", "[project");
+        let many: String = (0..500).map(|n| format!("p{n}\n")).collect();
+        write("a/b/requirements.txt", &format!("{}\n{many}", "n".repeat(300)));
+        assert!(
+            matches!(dependencies(&inner).as_slice(), [first, .., last] if first == "p0" && last == "p99")
+        );
+    }
+
+    #[test]
     fn a_workspace_tells_branch_remote_and_package() {
         let folder = tempfile::tempdir().unwrap();
         let git = folder.path().join(".git");

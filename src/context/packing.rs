@@ -384,14 +384,13 @@ pub(super) mod tests {
         let texts = (any::<Option<String>>(), any::<Option<String>>(), any::<bool>());
         (head, texts, prop::collection::vec(any_block(), 0..4)).prop_map(
             |((role, stop, time, usage), (id, model, is_summary), blocks)| Message {
-                role,
-                blocks,
                 id,
                 time,
                 model,
                 usage,
                 stop,
                 is_summary,
+                ..Message::new(role, blocks)
             },
         )
     }

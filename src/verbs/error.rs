@@ -240,15 +240,11 @@ impl OpsError {
                 vec![Line::about("switch").with(name).to("to switch to it")]
             }
             Self::SessionExists(id) => {
-                vec![
-                    Line::new("append")
-                        .option("session", id)
-                        .to("use another id, or continue in it"),
-                ]
+                let append = Line::new("append").option("session", id);
+                vec![append.to("use another id, or continue in it")]
             }
             Self::BadId { .. } => {
-                let words = "an id such as review-42 is valid; see the help";
-                vec![Line::new("new").flag("help").to(words)]
+                vec![Line::new("new").flag("help").to("review-42 is a valid id; see the help")]
             }
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
                 vec![Line::about("undo").flag("list").to("list the operations")]

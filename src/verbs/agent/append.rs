@@ -18,7 +18,7 @@ use crate::{
     json::{Kind as JsonKind, Raw},
     model::{
         Block, Command, EntryId, EntryNumber, Message, NameTag, OperationNumber, Position, State,
-        line,
+        Usage, line,
     },
     report::{Appended, AppendedEntry},
     session::{
@@ -310,7 +310,7 @@ impl Batch {
             return Err(invalid("a record must be one line of JSON".into()));
         };
         if let (Draft::Answer(said), By::Caller) = (draft, by) {
-            check_metadata(before.format, said, record)?;
+            check_metadata(before.format, said, &setting, &line)?;
         }
         let Envelope { name, parent, kind, .. } = before.format.envelope(record);
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
@@ -469,19 +469,27 @@ fn invalid(why: String) -> OpsError {
     OpsError::Sync(SyncError::Invalid { line: None, why })
 }
 
-/// Refuses an answer whose record has no place for its metadata.
-fn check_metadata(format: &dyn Format, said: &Message, record: Raw<'_>) -> Result<(), OpsError> {
-    let messages = format.messages(record);
-    let Some(read) = messages.first() else { return Ok(()) };
-    let lost = [
-        (read.model != said.model && said.model.is_some(), "the name of a model"),
-        (read.usage != said.usage && said.usage.is_some(), "token counts"),
-        (read.meta != said.meta, "other metadata"),
+/// Refuses an answer whose record has no place for its metadata: without it, the agent's record would be the same.
+fn check_metadata(
+    format: &dyn Format,
+    said: &Message,
+    setting: &Setting,
+    line: &[u8],
+) -> Result<(), OpsError> {
+    // Counts of zero are the same as none.
+    let usage = said.usage.filter(|usage| *usage == Usage::default());
+    let without = [
+        ("the name of a model", Message { model: None, ..said.clone() }),
+        ("token counts", Message { usage, ..said.clone() }),
+        ("other metadata", Message { meta: BTreeMap::new(), ..said.clone() }),
     ];
-    let lost = lost.into_iter().find(|(is_lost, _)| *is_lost);
-    lost.map_or(Ok(()), |(_, what)| {
-        Err(invalid(format!("a record of a {} session has no place for {what}", format.name())))
-    })
+    for (what, other) in without.into_iter().filter(|(_, other)| other != said) {
+        if format.write(&Draft::Answer(Box::new(other)), setting).is_ok_and(|it| it == line) {
+            let why = format!("a record of a {} session has no place for {what}", format.name());
+            return Err(invalid(why));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a text is a JSON value other than an object.

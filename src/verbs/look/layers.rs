@@ -101,8 +101,10 @@ pub fn session_key(session: &At<'_>) -> Result<Option<String>, OpsError> {
     let about = about(session)?;
     let key =
         |about: &Value| about.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
-    let file = session.attached().map(|live| live.path);
-    Ok(about.as_ref().and_then(key).or_else(|| listed_key(session, &file?)))
+    // A file that is only read is not the live file.
+    let file = session.state.live.or_else(|| session.state.file_of(session.state.generation()));
+    let listed = || listed_key(session, &session.file(file?)?.path);
+    Ok(about.as_ref().and_then(key).or_else(listed))
 }
 
 /// Returns the key under which the agent lists a session next to its file. Of several, the agent used the last updated one last.

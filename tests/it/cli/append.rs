@@ -1,5 +1,8 @@
 //! `append`: what is appended comes back as it was, all of it or nothing.
 
+use std::fs;
+use std::path::Path;
+
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -261,4 +264,118 @@ fn a_result_that_is_cut_names_its_tool_however_far_above_its_call_stands() {
     env.run_with_stdin(&result, long.as_bytes()).success();
     let told = env.run(&["audit", "--json"]).success().stdout;
     assert_eq!(json(told.lines().next().unwrap())["tool"], "Bash", "{told}");
+}
+
+#[test]
+fn an_answer_and_a_call_are_stored_with_model_usage_and_metadata() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q", "--id", "one"]).success();
+    env.run(&["append", "-q", "Why?"]).success();
+    let about = ["--model", "m-1", "--usage", "1200,85", "--meta", "trace=x=y", "--meta", "cost="];
+    let answer = ["append", "-q", "--role", "assistant", "Because."];
+    let call = ["append", "-q", "--call", "Read", "--input", "{}", "--id", "c1"];
+    let usage =
+        serde_json::json!({ "input": 1200, "output": 85, "cache_read": 0, "cache_write": 0 });
+    for (args, kind) in [(&answer[..], "assistant"), (&call, "tool_use")] {
+        env.run(&[args, &about].concat()).success();
+        let record = last(&env, "one");
+        assert_eq!(record["type"], kind);
+        assert_eq!(record["message"]["model"], "m-1");
+        assert_eq!(record["message"]["usage"]["input_tokens"], 1200);
+        assert_eq!(record["meta"], serde_json::json!({ "cost": "", "trace": "x=y" }));
+        let log = env.run(&["log", "--json", "-n", "1"]).success().stdout;
+        for shown in [log, env.run(&["show", "HEAD", "--json"]).success().stdout] {
+            let shown = json(&shown);
+            assert_eq!((&shown["model"], &shown["usage"]), (&"m-1".into(), &usage), "{shown}");
+            assert_eq!(shown["meta"], record["meta"], "{shown}");
+        }
+        // A report counts like that of an answer to `turn`.
+        let status = json(&env.run(&["status", "--json"]).success().stdout);
+        assert_eq!(
+            (&status["context"]["counted"], &status["context"]["model"]),
+            (&"reported".into(), &"m-1".into()),
+            "{status}"
+        );
+    }
+    env.run(&["append", "-q", "--result", "c1", "done"]).success();
+    let plain = env.run(&["log", "--json", "-n", "1"]).success().stdout;
+    assert!(!plain.contains("\"meta\"") && plain.contains("\"usage\":null"), "{plain}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn metadata_without_a_place_is_refused_and_nothing_is_written() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q", "--id", "one"]).success();
+    env.run(&["append", "-q", "Why?"]).success();
+    let before = live(&env, "one");
+    assert_snapshot!(env.run(&["append", "--usage", "1,2", "Why?"]), @r"
+    ------- stderr -------
+    error: --model, --usage and --meta are for what a model says or calls
+    hint: add --role assistant, or use --call
+    hint: see the help: undertext append --help
+    [exit status: 2]
+    ");
+    for args in [
+        &["--role", "user", "Why?", "--model", "m"][..],
+        &["--note", "Why?", "--meta", "a=b"],
+        &["--jsonl", "-", "--meta", "a=b"],
+        &["--role", "assistant", "Why?", "--usage", "1"],
+        &["--role", "assistant", "Why?", "--usage", "1,-2"],
+        &["--role", "assistant", "Why?", "--usage", "+1,2"],
+        &["--role", "assistant", "Why?", "--meta", "=b"],
+        &["--call", "Read", "--input", "[]", "--model", "m"],
+        &["--call", " ", "--input", "{}", "--model", "m"],
+    ] {
+        let refused = env.run(&[&["append"], args].concat());
+        assert!(refused.to_string().contains("[exit status: 2]"), "{args:?}: {refused}");
+    }
+    assert_eq!(live(&env, "one"), before);
+}
+
+/// Each format has its own places.
+#[test]
+fn a_record_of_an_agent_gets_what_it_has_a_place_for() {
+    let tried = [["--model", "m-1"], ["--usage", "1200,85"], ["--meta", "a=b"]];
+    for (name, places) in [
+        ("claude-garden.jsonl", [true, true, false]),
+        ("pi-boat.jsonl", [true, true, false]),
+        ("codex-weather.jsonl", [false, false, false]),
+        (
+            "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+            [false, false, false],
+        ),
+    ] {
+        for (about, has_place) in tried.iter().zip(places) {
+            let env = TestEnv::new();
+            let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+            let file = env.project().join(Path::new(name).file_name().unwrap());
+            fs::copy(examples.join(name), &file).unwrap();
+            let before = fs::read(&file).unwrap();
+            let file = file.to_str().unwrap();
+            for said in [
+                &["--role", "assistant", "Yes."][..],
+                &["--call", "Read", "--input", "{}", "--id", "c1"],
+            ] {
+                let args = [&["append", "--force", "-s", file], said, &about[..]].concat();
+                let done = env.run(&args);
+                if !has_place {
+                    assert!(done.stderr.contains("session has no place for"), "{name}: {done}");
+                    assert_eq!(fs::read(file).unwrap(), before, "{name}");
+                    continue;
+                }
+                let entry = env.run(&["log", "--json", "-n", "1", "-s", file]).success().stdout;
+                let entry = json(done.success().stdout.lines().last().map_or("", |_| entry.trim()));
+                match about[0] {
+                    // pi goes on with its own model, so this one has another field there.
+                    "--model" if name.starts_with("pi") => {
+                        let written = fs::read_to_string(file).unwrap();
+                        assert!(written.contains("\"responseModel\":\"m-1\""), "{entry}");
+                    }
+                    "--model" => assert_eq!(entry["model"], "m-1", "{name}: {entry}"),
+                    _ => assert_eq!(entry["usage"]["input"], 1200, "{name}: {entry}"),
+                }
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `context`: what a model would be sent.
 
 use std::fs;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
@@ -272,6 +273,44 @@ fn a_channel_may_have_fewer_turns() {
     }
     let shown = env.run(&["context", &id, "--json"]).success().stdout;
     assert_eq!(json(shown.lines().next().unwrap())["kept"], 1);
+}
+
+/// Without `--key`, the key is in the agent's own list of sessions.
+#[test]
+fn the_key_of_an_openclaw_session_is_the_one_in_its_list() {
+    let env = TestEnv::new();
+    let sessions = env.home().join(".openclaw/agents/main/sessions");
+    let own = env.home().join(".config/undertext");
+    for folder in [&sessions, &own] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(own.join("config.toml"), "[channels.telegram]\ndirect = 1\n").unwrap();
+    let (id, file) = ("5d9e0c1a-7b42-4f38-9c60-1a2b3c4d5e6f", sessions.join("pi-boat.jsonl"));
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/pi-boat.jsonl");
+    fs::copy(example, &file).unwrap();
+    let kept = |args: &[&str]| {
+        let shown = env.run(&[&["context", "--json"], args].concat()).success().stdout;
+        json(shown.lines().next().unwrap())["kept"].clone()
+    };
+    assert_eq!(kept(&[id]), 2);
+    let entry =
+        |id: &str, updated: u64| serde_json::json!({ "sessionId": id, "updatedAt": updated });
+    let list = |list: &str| fs::write(sessions.join("sessions.json"), list).unwrap();
+    // It was the main session before the chat; the newest entry is another session's.
+    let entries = serde_json::json!({
+        "agent:main:main": entry(id, 5),
+        "agent:main:telegram:direct:4711": entry(id, 6),
+        "agent:main:cron:1": entry("another", 7),
+    });
+    list(&entries.to_string());
+    for session in [id, file.to_str().unwrap()] {
+        assert_eq!(kept(&[session]), 1, "{session}");
+        assert_eq!(kept(&[session, "--key", "agent:main:main"]), 2, "{session}");
+    }
+    for broken in ["", "[]", "{\"agent:main:main\":1}", "{\"a\":{\"sessionId\":7}}"] {
+        list(broken);
+        assert_eq!(kept(&[id]), 2, "{broken}");
+    }
 }
 
 #[test]

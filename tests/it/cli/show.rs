@@ -61,7 +61,7 @@ fn raw_bytes_are_those_of_the_line() {
 fn an_object_has_the_lines_that_were_asked_for() {
     let env = with_examples();
     let args = ["show", "bb000007", "-s", "native-tools.jsonl", "--json", "--lines", "1"];
-    assert_snapshot!(env.run(&args), @r#"{"type":"entry","entry":"fa4eb5ae9a22b1648630a6b5461a065d0fd383465c409ddcb80d8cb7925fddfc","uuid":"bb000007-0000-4000-8000-000000000000","kind":"result","role":"tool","time":"2026-03-14T09:00:07.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"result","id":"call-2","text":"no gas in the pipe","error":true}],"text":"no gas in the pipe","from":1,"lines":1}"#);
+    assert_snapshot!(env.run(&args), @r#"{"type":"entry","entry":"fa4eb5ae9a22b1648630a6b5461a065d0fd383465c409ddcb80d8cb7925fddfc","uuid":"bb000007-0000-4000-8000-000000000000","kind":"result","role":"tool","time":"2026-03-14T09:00:07.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"usage":null,"blocks":[{"block":"result","id":"call-2","text":"no gas in the pipe","error":true}],"text":"no gas in the pipe","from":1,"lines":1}"#);
 }
 
 #[test]

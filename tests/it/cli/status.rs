@@ -78,6 +78,30 @@ fn layers_tell_what_a_session_knows() {
 }
 
 #[test]
+fn layers_tell_when_calls_were_made_and_how_long_they_took() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    for n in 0..12 {
+        let id = format!("c{n}");
+        env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", &id]).success();
+        if n < 11 {
+            env.run(&["append", "-q", "--result", &id, "done"]).success();
+        }
+    }
+    let layers = env.run(&["status", "--layers"]).success().stdout;
+    let tools = layers.split("tools\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert_eq!(tools.lines().count(), 10, "{layers}");
+    let last: Vec<&str> = tools.lines().rev().take(2).collect();
+    assert_snapshot!(last.join("\n"), @"
+      Bash  2001-02-03 04:05:29, has no result yet
+      Bash  2001-02-03 04:05:27, succeeded after 1.0 s
+    ");
+    let layers = env.run(&["status", "--layers", "--json"]).success().stdout;
+    let tools = json(&layers)["layers"]["tools"].clone();
+    assert_eq!((&tools[8]["ms"], &tools[9]["ms"]), (&1000.into(), &serde_json::Value::Null));
+}
+
+#[test]
 fn layers_of_an_agents_session_are_what_its_records_tell() {
     let env = TestEnv::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
