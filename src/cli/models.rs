@@ -298,24 +298,36 @@ pub(crate) fn model(
             return Ok(Box::new(command));
         }
         ProviderKind::Openai => Api::OpenAi,
+        ProviderKind::Responses => Api::Responses,
         ProviderKind::Anthropic => Api::Anthropic,
     };
     let url = unless_blank(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
     let model = unless_blank(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
     let mut endpoint = Endpoint::new(api, url, model);
     let variable = |name: &str| env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
-    if let Some(key) = unless_blank(provider.key_env.as_deref()) {
-        let value = variable(key).ok_or_else(|| {
-            CommandError::user(anyhow!("the key of provider.{name} is not set"))
+    let secret = |key: &str, what: &str| {
+        variable(key).map(|value| Key::new(&value)).ok_or_else(|| {
+            CommandError::user(anyhow!("{what} of provider.{name} is not set"))
                 .hinted(format!("put it into the environment, as {key}"))
-        })?;
-        endpoint.key = Some(Key::new(&value));
+        })
+    };
+    if let Some(key) = unless_blank(provider.key_env.as_deref()) {
+        endpoint.key = Some(secret(key, "the key")?);
+    }
+    for (header, value) in &provider.headers {
+        let value = match value.strip_prefix('$') {
+            Some(variable) => secret(variable, &format!("the header {header}"))?,
+            None => Key::new(value),
+        };
+        endpoint.headers.push((header.clone(), value));
     }
     endpoint.insecure = provider.insecure;
     endpoint.window = provider.window;
     endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
     endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
-    endpoint.streams = provider.stream;
+    endpoint.streams = provider.stream.unwrap_or(true);
+    endpoint.temperature.clone_from(&provider.temperature);
+    endpoint.effort = unless_blank(provider.effort.as_deref()).map(str::to_owned);
     endpoint.caches = provider.cache.unwrap_or(endpoint.caches);
     endpoint.limit_name = unless_blank(provider.max_tokens_as.as_deref()).map(str::to_owned);
     endpoint.network = Network::of(url, &variable);

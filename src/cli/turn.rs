@@ -94,7 +94,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     kit.asked.counting = None;
     kit.asked.shape = match provider.kind {
         ProviderKind::Anthropic => Shape::Anthropic,
-        ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
+        ProviderKind::Openai | ProviderKind::Responses | ProviderKind::Command => Shape::Openai,
     };
     kit.warn(context, &opened);
     let model = model(&context.env, &settings, name, &kit.sink)?;

@@ -147,7 +147,7 @@ mod tests {
         let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
         let missing = |is_by_turn| Missing { words: "none", is_error: true, is_by_turn };
         let missing = is_by_turn.into().map(missing);
-        let hygiene = Hygiene { shape: Shape::Agent, images: true, maker: None, no_model: None };
+        let hygiene = Hygiene { shape: Shape::Agent, images: true, maker: None };
         let (limits, counting) = (Limits::default(), Counting::Estimate);
         let plan = Plan { hygiene, limits, counting, measure: Measure::default(), in_place: None };
         let made = as_sent(items, missing, &plan, None);

@@ -380,9 +380,8 @@ mod tests {
     /// id of its own; `?w` is one record, `?_` is thinking without anything else.
     fn items(said: &str) -> Vec<Item> {
         let of = |(n, word): (EntryNumber, &str)| {
-            let thinking = || {
-                Block::Thinking(Thinking { text: "hm".into(), signature: None, is_redacted: false })
-            };
+            let thinking =
+                || Block::Thinking(Thinking { text: "hm".into(), ..Thinking::default() });
             let blocks = match word.split_at(1) {
                 ("q", _) => vec![Block::Text("go".into())],
                 ("+", call) => {

@@ -438,8 +438,7 @@ mod tests {
     }
 
     fn plan(limits: Limits) -> Plan {
-        let hygiene =
-            Hygiene { shape: Shape::Anthropic, images: true, maker: None, no_model: None };
+        let hygiene = Hygiene { shape: Shape::Anthropic, images: true, maker: None };
         let (counting, measure) = (Counting::Estimate, Measure::default());
         Plan { hygiene, limits, counting, measure, in_place: None }
     }

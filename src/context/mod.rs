@@ -51,7 +51,7 @@ mod refusal;
 pub mod results;
 pub mod sanitize;
 mod sendable;
-mod shape;
+pub(crate) mod shape;
 pub mod stages;
 pub mod tokens;
 mod turns;

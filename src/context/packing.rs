@@ -10,7 +10,8 @@
 use std::num::NonZeroU32;
 
 use crate::model::{
-    Block, Image, Message, Role, Source, Stop, Thinking, Timestamp, Usage, put_varint, take_varint,
+    Block, Image, Message, Role, SentAs, Source, Stop, Thinking, Timestamp, Usage, put_varint,
+    take_varint,
 };
 
 /// The place of a message in the pages.
@@ -129,11 +130,12 @@ fn put_blocks(blocks: &[Block], out: &mut Vec<u8>) {
                 out.push(0);
                 put_text(text, out);
             }
-            Block::Thinking(Thinking { text, signature, is_redacted }) => {
+            Block::Thinking(Thinking { text, signature, is_redacted, sent_as }) => {
                 out.push(1);
                 put_text(text, out);
                 put_maybe(signature.as_deref(), out, put_text);
                 out.push(u8::from(*is_redacted));
+                put_text(sent_as.as_str(), out);
             }
             Block::Call { id, name, input, signature } => {
                 out.push(2);
@@ -270,6 +272,7 @@ fn pass_block(block: usize, bytes: &mut &[u8], halves: &mut Vec<Half>) -> Option
             pass(bytes)?;
             take_maybe(bytes, pass)?;
             take_bool(bytes)?;
+            pass(bytes)?;
         }
         2 => {
             let id = take_text(bytes)?;
@@ -309,6 +312,7 @@ fn take_blocks(bytes: &mut &[u8]) -> Option<Vec<Block>> {
                 text: take_text(bytes)?,
                 signature: take_maybe(bytes, take_text)?,
                 is_redacted: take_bool(bytes)?,
+                sent_as: SentAs::of_word(&take_text(bytes)?),
             }),
             2 => Block::Call {
                 id: take_text(bytes)?,
@@ -353,9 +357,11 @@ pub(super) mod tests {
         ];
         let leaf = prop_oneof![
             word().prop_map(Block::Text),
-            (word(), maybe(), any::<bool>()).prop_map(|(text, signature, is_redacted)| {
-                Block::Thinking(Thinking { text, signature, is_redacted })
-            }),
+            (word(), maybe(), any::<bool>(), prop::sample::select(&SentAs::ALL[..])).prop_map(
+                |(text, signature, is_redacted, sent_as)| {
+                    Block::Thinking(Thinking { text, signature, is_redacted, sent_as })
+                }
+            ),
             (word(), word(), word(), maybe()).prop_map(|(id, name, input, signature)| {
                 Block::Call { id, name, input, signature }
             }),

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A block of an unknown kind is kept in the shape `messages`, and in Anthropic's if it is one of Anthropic's own;
-//! otherwise it is dropped. Thinking is kept only for the provider whose model produced it: in `messages` always, in Anthropic's
-//! shape with its signature if it comes from a Claude model or an unknown one. Chat completions and Gemini's contents cannot
+//! otherwise it is dropped. Thinking is kept only where it can go back: in `messages` always, in Anthropic's shape if it is a
+//! signed block of that API, in chat completions if it came from a field or an item of OpenAI's APIs. Gemini's contents cannot
 //! contain it.
 //!
 //! Invariant: sanitising a sanitised request changes nothing.
@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use crate::{
     context::{Act, Change, Entries, Item, Shape, Step, sendable, turns},
     json,
-    model::{Block, Image, Message, Role, Source, Stop, Thinking},
+    model::{Block, Image, Message, Role, SentAs, Source, Stop, Thinking},
 };
 
 /// The requirements for messages.
@@ -34,10 +34,8 @@ pub struct Hygiene {
     pub shape: Shape,
     /// True if images are sent.
     pub images: bool,
-    /// Whose thinking it is in a message that does not name a model.
+    /// The API of the session's own agent, if it has only one: all thinking comes from there.
     pub maker: Option<Shape>,
-    /// The placeholder for the model's name if no model answered.
-    pub no_model: Option<&'static str>,
 }
 
 /// Replaces an image that was requested to be dropped.
@@ -168,11 +166,10 @@ impl Hygiene {
 
     fn message(self, message: &mut Message, notes: &mut Notes<'_>) {
         let blocks = std::mem::take(&mut message.blocks);
-        let is_ours = self.is_ours(message);
         // The kept blocks are collected in place.
         let blocks = blocks.into_iter().filter_map(|block| match message.role {
             Role::Tool => Some(self.result(block, notes)),
-            role => self.block(block, role, is_ours, notes),
+            role => self.block(block, role, notes),
         });
         message.blocks = blocks.collect();
         if message.role == Role::Assistant && !message.blocks.is_empty() {
@@ -182,7 +179,7 @@ impl Hygiene {
                     notes.add(Act::Dropped, "it is only thinking");
                     message.blocks.clear();
                 }
-                Some(last) if self.shape == Shape::Anthropic && last + 1 < message.blocks.len() => {
+                Some(last) if self.has_rules() && last + 1 < message.blocks.len() => {
                     notes.add(Act::Dropped, "thinking at the end of an answer");
                     message.blocks.truncate(last + 1);
                 }
@@ -200,26 +197,7 @@ impl Hygiene {
         }
     }
 
-    /// Returns true if the thinking of a message may be sent back to the provider.
-    fn is_ours(self, message: &Message) -> bool {
-        match self.shape {
-            Shape::Messages | Shape::Agent => true,
-            Shape::Anthropic => {
-                let model = message.model.as_deref().filter(|model| Some(*model) != self.no_model);
-                let by_name = model.map(|model| model.to_ascii_lowercase().contains("claude"));
-                by_name.unwrap_or(self.maker == Some(Shape::Anthropic))
-            }
-            Shape::Openai | Shape::Gemini => false,
-        }
-    }
-
-    fn block(
-        self,
-        block: Block,
-        role: Role,
-        is_ours: bool,
-        notes: &mut Notes<'_>,
-    ) -> Option<Block> {
+    fn block(self, block: Block, role: Role, notes: &mut Notes<'_>) -> Option<Block> {
         match block {
             Block::Text(text) if text.trim().is_empty() => {
                 notes.add(Act::Dropped, "an empty text");
@@ -230,7 +208,7 @@ impl Hygiene {
                     notes.add(Act::Dropped, "thinking that does not come from a model");
                     return None;
                 }
-                self.thinking(thinking, is_ours, notes).map(Block::Thinking)
+                self.thinking(thinking, notes).map(Block::Thinking)
             }
             Block::Call { .. } if role != Role::Assistant => {
                 notes.add(Act::Dropped, "a call that does not come from a model");
@@ -262,20 +240,18 @@ impl Hygiene {
         }
     }
 
-    fn thinking(
-        self,
-        thinking: Thinking,
-        is_ours: bool,
-        notes: &mut Notes<'_>,
-    ) -> Option<Thinking> {
+    fn thinking(self, thinking: Thinking, notes: &mut Notes<'_>) -> Option<Thinking> {
         let signed = thinking.signature.as_ref().is_some_and(|signature| !signature.is_empty());
         let is_empty = thinking.text.is_empty() && !signed;
+        let is_block = thinking.sent_as == SentAs::Block;
+        let is_foreign = !is_block || self.maker.is_some_and(|maker| maker != Shape::Anthropic);
         let why = match self.shape {
             _ if is_empty => "empty thinking",
-            Shape::Openai | Shape::Gemini => "thinking, which is not allowed there",
-            Shape::Anthropic if !is_ours => "thinking by another vendor's model",
+            Shape::Gemini => "thinking, which is not allowed there",
+            Shape::Openai if is_block => "thinking, which is not allowed there",
+            Shape::Anthropic if is_foreign => "thinking by another vendor's model",
             Shape::Anthropic if !signed => "thinking without a signature",
-            Shape::Anthropic | Shape::Messages | Shape::Agent => return Some(thinking),
+            _ => return Some(thinking),
         };
         notes.add(Act::Dropped, why);
         None

@@ -20,8 +20,11 @@ use serde_json::{
 
 use crate::{
     context::item::Item,
-    model::{Block, Image, Message, Role, Source},
+    model::{Block, Image, Message, Role, SentAs, Source, Thinking},
 };
+
+/// What Gemini's documentation wants in place of a call's signature where there is none.
+pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The API for which a request is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,6 +105,7 @@ impl Serialize for Request<'_> {
                 }
                 let contents = rest.map(|message| {
                     let role = if message.role == Role::Assistant { "model" } else { "user" };
+                    let message = signed(message);
                     let parts = list(message.blocks.iter().map(part));
                     object(&[("role", raw(&role)), ("parts", parts)])
                 });
@@ -247,12 +251,41 @@ fn openai(message: &Message) -> Vec<Box<RawValue>> {
             if text.is_empty() {
                 said["content"] = Value::Null;
             }
+            for (field, value) in reasoning(message) {
+                said[field] = value;
+            }
             if !calls.is_empty() {
                 said["tool_calls"] = Value::Array(calls);
             }
             vec![raw(&said)]
         }
     }
+}
+
+/// Returns the reasoning of a message in the fields in which chat completions take it back. Text goes back with calls only:
+/// some providers demand it there, and none needs it elsewhere.
+pub(crate) fn reasoning(message: &Message) -> BTreeMap<&'static str, Value> {
+    let mut fields: BTreeMap<&'static str, Value> = BTreeMap::new();
+    let has_calls = message.blocks.iter().any(|block| matches!(block, Block::Call { .. }));
+    for block in &message.blocks {
+        let Block::Thinking(Thinking { text, signature, sent_as, .. }) = block else { continue };
+        let field = sent_as.as_str();
+        match sent_as {
+            SentAs::Content | SentAs::Plain if has_calls => match fields.get_mut(field) {
+                Some(Value::String(all)) => *all = format!("{all}\n{text}"),
+                _ => drop(fields.insert(field, text.as_str().into())),
+            },
+            SentAs::Details => {
+                let details = signature.as_deref().and_then(|all| serde_json::from_str(all).ok());
+                let Some(Value::Array(details)) = details else { continue };
+                if let Value::Array(all) = fields.entry(field).or_insert_with(|| json!([])) {
+                    all.extend(details);
+                }
+            }
+            _ => {}
+        }
+    }
+    fields
 }
 
 fn answer(block: &Block) -> Option<Box<RawValue>> {
@@ -272,6 +305,18 @@ fn tools(items: &[Item]) -> BTreeMap<String, String> {
         }));
     }
     tools
+}
+
+/// Gives the first call of a message a signature if it has none, because Gemini refuses a call without one.
+fn signed(mut message: Cow<'_, Message>) -> Cow<'_, Message> {
+    let first = message.blocks.iter().position(|block| matches!(block, Block::Call { .. }));
+    if let Some(at) = first
+        && matches!(message.blocks.get(at), Some(Block::Call { signature: None, .. }))
+        && let Some(Block::Call { signature, .. }) = message.to_mut().blocks.get_mut(at)
+    {
+        *signature = Some(UNSIGNED.to_owned());
+    }
+    message
 }
 
 fn gemini(block: &Block, tools: &BTreeMap<String, String>) -> Box<RawValue> {

@@ -25,6 +25,11 @@ pub fn with_halves(json: &str) -> Option<String> {
     })
 }
 
+/// Returns true if a character is a half from [`with_halves`].
+pub fn is_half(c: char) -> bool {
+    (HALVES..=HALVES + (LAST - FIRST)).contains(&u32::from(c))
+}
+
 /// Returns a text in which adjacent halves from [`with_halves`] are joined into their character, and every other half becomes
 /// U+FFFD.
 pub fn joined(text: &str) -> String {

@@ -18,7 +18,7 @@ mod text;
 pub use edit::{with_field, with_fields};
 pub(crate) use frame::{Frame, Owner, owners};
 pub use graft::{with_item, without_item};
-pub use mend::{joined, mended, with_halves};
+pub use mend::{is_half, joined, mended, with_halves};
 pub(crate) use raw::Part;
 pub use raw::{Fields, Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, scan};

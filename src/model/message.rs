@@ -81,6 +81,46 @@ pub struct Thinking {
     pub signature: Option<String>,
     /// Whether nothing is readable, and the signature is everything.
     pub is_redacted: bool,
+    /// In which form the provider wants it back.
+    pub sent_as: SentAs,
+}
+
+/// In which form reasoning goes back to the provider that wrote it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SentAs {
+    /// A thinking block of Anthropic's, with its signature.
+    #[default]
+    Block,
+    /// The field `reasoning_content` of a chat completion.
+    Content,
+    /// The field `reasoning` of a chat completion.
+    Plain,
+    /// The field `reasoning_details` of a chat completion. The signature is the JSON array, unchanged.
+    Details,
+    /// An item of OpenAI's Responses API. The signature is its JSON, unchanged.
+    Item,
+}
+
+impl SentAs {
+    /// Every form.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Block, Self::Content, Self::Plain, Self::Details, Self::Item];
+
+    /// Returns the word in a native record.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Content => "reasoning_content",
+            Self::Plain => "reasoning",
+            Self::Details => "reasoning_details",
+            Self::Item => "item",
+        }
+    }
+
+    /// Parses the word in a native record. Any other word is a block.
+    pub(crate) fn of_word(word: &str) -> Self {
+        Self::ALL.into_iter().find(|form| form.as_str() == word).unwrap_or_default()
+    }
 }
 
 /// A picture.

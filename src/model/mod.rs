@@ -46,7 +46,7 @@ pub use layout::{
 };
 pub(crate) use lookup::Lookup;
 pub use message::{
-    Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
+    Block, Image, Message, Role, SentAs, Source, Stop, Thinking, Usage, first_line, shell_line,
 };
 pub use number::{
     CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,

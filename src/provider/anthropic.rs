@@ -4,21 +4,22 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::model::{ChatRequest, Fault},
-    model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
+    model::{Block, Image, Message, Role, SentAs, Source, Stop, Thinking, Usage},
     provider::{
         answer::{checked, nameless, readable},
         openai,
+        way::{ADAPTIVE, Way},
     },
 };
 
 /// Returns the body of a request. With `caches` it marks the ends of the repeated prefixes for the provider's cache: after the
 /// system prompt, or after the tools without one, and after each of the last two messages in the user's role.
-pub(super) fn body(model: &str, request: &ChatRequest<'_>, caches: bool) -> Value {
+pub(super) fn body(model: &str, request: &ChatRequest<'_>, way: &Way, caches: bool) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in request.messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
         let parts: Vec<Value> =
-            message.blocks.iter().filter_map(|block| part(message.role, block)).collect();
+            message.blocks.iter().filter_map(|block| part(message.role, block, way)).collect();
         // Roles must alternate, and the results of one answer's calls must be in one message.
         match messages.last_mut() {
             Some((last, all)) if *last == role => all.extend(parts),
@@ -63,7 +64,7 @@ pub(super) fn body(model: &str, request: &ChatRequest<'_>, caches: bool) -> Valu
     Value::Object(body)
 }
 
-fn part(role: Role, block: &Block) -> Option<Value> {
+fn part(role: Role, block: &Block, way: &Way) -> Option<Value> {
     Some(match block {
         // An empty text is refused.
         Block::Text(text) if text.trim().is_empty() => return None,
@@ -78,7 +79,7 @@ fn part(role: Role, block: &Block) -> Option<Value> {
         }
         Block::Result { id, blocks, error, .. } => {
             let parts: Vec<Value> =
-                blocks.iter().filter_map(|block| part(Role::Tool, block)).collect();
+                blocks.iter().filter_map(|block| part(Role::Tool, block, way)).collect();
             let mut result = json!({"type": "tool_result", "tool_use_id": id});
             if let Some(result) = result.as_object_mut() {
                 if !parts.is_empty() {
@@ -90,9 +91,52 @@ fn part(role: Role, block: &Block) -> Option<Value> {
             }
             result
         }
-        // Requests do not ask for thinking, so it need not be sent back. Unknown blocks cannot be expressed.
+        Block::Thinking(Thinking { text, signature: Some(signature), is_redacted, sent_as })
+            if *sent_as == SentAs::Block && way.takes("signature") =>
+        {
+            if *is_redacted {
+                json!({"type": "redacted_thinking", "data": signature})
+            } else {
+                json!({"type": "thinking", "thinking": text, "signature": signature})
+            }
+        }
+        // Unsigned or foreign thinking is refused. Unknown blocks cannot be expressed.
         Block::Thinking(_) | Block::Other { .. } => return None,
     })
+}
+
+/// Asks for thinking in a body. Does nothing if the calls at the end of the conversation have no thinking before them, because
+/// that would be refused.
+pub(super) fn think(body: &mut Value, effort: &str, way: &Way) {
+    /// The smallest budget that is accepted.
+    const LEAST: u64 = 1_024;
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let last = messages.iter().rfind(|message| message["role"] == "assistant");
+    let kinds = |part: &Value| part["type"].as_str().unwrap_or_default().to_owned();
+    let parts = last.and_then(|message| message["content"].as_array());
+    let kinds: Vec<String> = parts.into_iter().flatten().map(kinds).collect();
+    let has_thought = kinds.first().is_some_and(|kind| kind.ends_with("thinking"));
+    if kinds.iter().any(|kind| kind == "tool_use") && !has_thought {
+        return;
+    }
+    if way.wants(ADAPTIVE) {
+        body["thinking"] = json!({"type": "adaptive"});
+        body["output_config"] = json!({"effort": effort});
+        return;
+    }
+    let budget = match effort {
+        "none" | "off" => 0,
+        "minimal" => LEAST,
+        "low" => 2_048,
+        "medium" => 8_192,
+        _ => 16_384,
+    };
+    // The budget is a part of the answer's limit, and the text needs some of it too.
+    let most = body["max_tokens"].as_u64().unwrap_or(0);
+    let budget = budget.min(most - most / 4);
+    if budget >= LEAST {
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
+    }
 }
 
 fn picture(image: &Image) -> Value {
@@ -121,11 +165,13 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
             "text" => Block::Text(text("text")),
             "thinking" => {
                 let signature = Some(text("signature")).filter(|signature| !signature.is_empty());
-                Block::Thinking(Thinking { text: text("thinking"), signature, is_redacted: false })
+                let text = text("thinking");
+                Block::Thinking(Thinking { text, signature, ..Thinking::default() })
             }
             "redacted_thinking" => {
                 let signature = Some(text("data"));
-                Block::Thinking(Thinking { text: String::new(), signature, is_redacted: true })
+                let is_redacted = true;
+                Block::Thinking(Thinking { signature, is_redacted, ..Thinking::default() })
             }
             "tool_use" => {
                 let input = match block.get("input") {
@@ -174,7 +220,8 @@ mod tests {
         let message = read(body).unwrap();
         let signed = |text: &str, signature: &str, is_redacted| {
             let signature = Some(signature.to_owned());
-            Block::Thinking(Thinking { text: text.to_owned(), signature, is_redacted })
+            let sent_as = SentAs::Block;
+            Block::Thinking(Thinking { text: text.to_owned(), signature, is_redacted, sent_as })
         };
         let call = Block::Call {
             id: "c".to_owned(),
@@ -243,6 +290,6 @@ mod tests {
             {"type": "tool_result", "tool_use_id": "c"},
             {"type": "text", "text": "<system>note</system>"},
             {"type": "text", "text": "a"}]}]);
-        assert_eq!(body("m", &request, false)["messages"], expected);
+        assert_eq!(body("m", &request, &Way::default(), false)["messages"], expected);
     }
 }

@@ -15,6 +15,7 @@ use crate::{
         answer::{refusal, with_ids},
         openai,
         process::{self, RunError, Task},
+        way::Way,
     },
 };
 
@@ -101,7 +102,7 @@ impl ChatModel for Command {
         request: &ChatRequest<'_>,
         _: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Message, ModelError> {
-        let body = openai::body(None, request, "max_tokens").to_string();
+        let body = openai::body(None, request, &Way::for_command()).to_string();
         let printed = self.ask(body.as_bytes(), request.limit)?;
         let answer = openai::read(&printed).map(|said| with_ids(said, request));
         answer.map_err(|fault| ModelError { model: self.name.clone(), fault })

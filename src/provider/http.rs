@@ -1,26 +1,32 @@
-//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, streamed or not.
+//! A model behind an HTTP endpoint: OpenAI-compatible chat completions, OpenAI responses or Anthropic messages, streamed or not.
 //!
 //! A request with a transient fault (429, 5xx, a broken connection) is repeated after 1, 2, 4 .. seconds or after the time that
 //! the server asks for, unless that is too long. One that timed out is not repeated, because it would take as long again. If a
-//! server refuses an option of a request and names the one it wants, that one is used from then on.
+//! server refuses an option of a request or names the one it wants, the next requests follow it.
 //!
-//! Invariant: the key is never sent except in a header of the request, and never appears in an answer or error, however a server
-//! spells it.
-//! Invariant: no key is sent to another computer as plain text unless its endpoint allows it.
+//! A thread makes the request and sends the body in pieces, so that the wait for each piece has a limit.
+//!
+//! Invariant: keys and the values of headers are never sent except in the headers of the request, and never appear in an answer
+//! or error, however a server spells them.
+//! Invariant: neither is sent to another computer as plain text unless its endpoint allows it.
 
 use std::{
     borrow::Cow,
     cell::RefCell,
     collections::BTreeMap,
-    fmt, thread,
+    fmt,
+    io::Read as _,
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Number, Value, json};
 use ureq::{
-    Agent, Timeout,
-    http::Uri,
+    Agent, RequestBuilder, Timeout,
+    http::{HeaderMap, Uri},
     tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+    typestate::WithBody,
 };
 
 use crate::{
@@ -34,15 +40,23 @@ use crate::{
     provider::{
         answer::{readable, refusal, retry_after, with_ids},
         anthropic,
+        listen::{Ends, Listener, Words},
         network::{self, Network},
-        openai,
+        openai, responses,
         stream::{self, Deadline},
+        way::{CHANGES, Way},
     },
     secrets::{Masking, Masks},
 };
 
 /// The maximum size of an answer in bytes.
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// The maximum size of a piece of a body in bytes.
+const PIECE: usize = 64 * 1024;
+
+/// Time limits above this one count as none.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// Minimum length of a key that is masked. A server that needs no key gets a placeholder such as `none`, which may be a word in
 /// any sentence.
@@ -56,8 +70,44 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 pub enum Api {
     /// OpenAI-compatible chat completions.
     OpenAi,
+    /// OpenAI responses.
+    Responses,
     /// Anthropic messages.
     Anthropic,
+}
+
+/// How the answers of an API are read.
+struct Dialect {
+    /// The end of its URL.
+    path: &'static str,
+    read: fn(&str) -> Result<Message, Fault>,
+    join: stream::Join,
+    words: Words,
+}
+
+impl Api {
+    fn dialect(self) -> Dialect {
+        match self {
+            Self::OpenAi => Dialect {
+                path: "/chat/completions",
+                read: openai::read,
+                join: stream::completion,
+                words: stream::completion_words,
+            },
+            Self::Responses => Dialect {
+                path: "/responses",
+                read: responses::read,
+                join: stream::response,
+                words: stream::response_words,
+            },
+            Self::Anthropic => Dialect {
+                path: "/messages",
+                read: anthropic::read,
+                join: stream::message,
+                words: stream::message_words,
+            },
+        }
+    }
 }
 
 /// A secret that is never printed.
@@ -75,6 +125,12 @@ pub struct Endpoint {
     pub model: String,
     /// The key, if it needs one.
     pub key: Option<Key>,
+    /// More headers of its requests. Their values are as secret as the key.
+    pub headers: Vec<(String, Key)>,
+    /// How random its answers are, if not as usual there.
+    pub temperature: Option<Number>,
+    /// How much it thinks: `low`, `medium`, `high` or another word of its API.
+    pub effort: Option<String>,
     /// The size of the model's window in tokens, if known.
     pub window: Option<u64>,
     /// Time limits and retries.
@@ -94,7 +150,7 @@ pub struct Endpoint {
 /// Time limits and retries of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The time limit of one request, including its answer.
+    /// The longest wait for the beginning of an answer, and for each next piece of it.
     pub request: Duration,
     /// The time limit of connecting.
     pub connect: Duration,
@@ -115,58 +171,18 @@ pub struct Http {
     notice: Box<dyn Fn(&Event)>,
     clock: Option<Box<dyn Fn() -> Timestamp>>,
     way: RefCell<Way>,
-    /// Masks the key, if there is one.
+    /// Masks the key and the values of headers.
     masking: Masking,
+    /// Where words of an answer can be cut without cutting one of these.
+    ends: Ends,
 }
 
-/// The options that an endpoint wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Way {
-    streams: bool,
-    limit_name: String,
-    /// True if the user set the name, so that no error message overrides it.
-    is_set: bool,
-}
-
-/// The possible names of the field for the maximum size of an answer.
-const LIMIT_NAMES: [&str; 2] = ["max_tokens", "max_completion_tokens"];
-
-impl Way {
-    fn of(endpoint: &Endpoint, address: &str) -> Self {
-        // OpenAI's newer models only know one of them, most others only the other.
-        let usual = LIMIT_NAMES[usize::from(address.starts_with("https://api.openai.com/"))];
-        let limit_name = endpoint.limit_name.clone();
-        Self {
-            streams: endpoint.streams,
-            is_set: limit_name.is_some(),
-            limit_name: limit_name.unwrap_or_else(|| usual.to_owned()),
-        }
-    }
-
-    /// Returns the options that an error asks for, if they differ.
-    fn after(&self, fault: &Fault) -> Option<Self> {
-        let Fault::Refused { said, .. } = fault else { return None };
-        let said = said.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-        if !self.streams
-            && said.contains("stream")
-            && says(&["must", "only support", "required", "enable"])
-        {
-            return Some(Self { streams: true, ..self.clone() });
-        }
-        let other = LIMIT_NAMES.iter().find(|name| **name != self.limit_name)?;
-        let is_unknown = says(&[
-            "unsupported",
-            "not support",
-            "unrecognized",
-            "unknown",
-            "not permitted",
-            "extra inputs",
-            "instead",
-        ]) && said.contains(&self.limit_name);
-        (is_unknown && !self.is_set)
-            .then(|| Self { limit_name: (*other).to_owned(), ..self.clone() })
-    }
+/// A part of an answer from the thread that reads it.
+enum Piece {
+    Head(u16, HeaderMap),
+    Bytes(Vec<u8>),
+    Broken(ureq::Error),
+    End,
 }
 
 /// A request and its properties.
@@ -216,6 +232,9 @@ impl Endpoint {
             url: url.trim().to_owned(),
             model: model.to_owned(),
             key: None,
+            headers: Vec::new(),
+            temperature: None,
+            effort: None,
             window: None,
             limits: Limits::default(),
             insecure: false,
@@ -228,10 +247,7 @@ impl Endpoint {
 
     /// Returns the URL of the requests.
     fn address(&self) -> String {
-        let end = match self.api {
-            Api::OpenAi => "/chat/completions",
-            Api::Anthropic => "/messages",
-        };
+        let end = self.api.dialect().path;
         // The query stays after the path, such as `?api-version=2024-10-21`.
         let (base, rest) = self.url.split_at(self.url.find(['?', '#']).unwrap_or(self.url.len()));
         let base = base.trim_end_matches('/');
@@ -245,7 +261,7 @@ impl Endpoint {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         });
         let version = match self.api {
-            Api::OpenAi if has_path => "",
+            Api::OpenAi | Api::Responses if has_path => "",
             Api::Anthropic if is_versioned => "",
             _ => "/v1",
         };
@@ -271,7 +287,8 @@ impl Http {
             return fail("its address must begin with http:// or https://");
         }
         let is_exposed = uri.as_ref().is_some_and(network::is_readable_by_others);
-        if is_exposed && endpoint.key.is_some() && !endpoint.insecure {
+        let has_secrets = endpoint.key.is_some() || !endpoint.headers.is_empty();
+        if is_exposed && has_secrets && !endpoint.insecure {
             return refuse(Fault::Exposed);
         }
         let proxy = endpoint.network.proxy.as_deref().map(ureq::Proxy::new).transpose();
@@ -298,7 +315,6 @@ impl Http {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_global(Some(endpoint.limits.request))
             .timeout_connect(Some(endpoint.limits.connect))
             .user_agent(concat!("undertext/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls.build())
@@ -306,11 +322,14 @@ impl Http {
             .proxy(proxy)
             .build();
         let agent = Agent::new_with_config(config);
-        let way = RefCell::new(Way::of(&endpoint, &address));
-        let key = endpoint.key.iter().filter(|Key(key)| key.len() >= SECRET);
-        let keys: BTreeMap<_, _> = key.map(|Key(key)| (key.clone(), "key")).collect();
+        let way = Way::of(&endpoint.model, &address, endpoint.limit_name.clone());
+        let way = RefCell::new(Way { streams: endpoint.streams, ..way });
+        let keys = endpoint.key.iter().chain(endpoint.headers.iter().map(|(_, value)| value));
+        let keys = keys.filter(|Key(key)| key.len() >= SECRET);
+        let keys: BTreeMap<_, _> = keys.map(|Key(key)| (key.clone(), "key")).collect();
+        let ends = Ends::of(keys.keys().map(String::as_str));
         let (notice, masking) = (Box::new(|_: &Event| ()), Masking::new(Masks::default(), keys));
-        Ok(Self { endpoint, address, name, agent, notice, clock: None, way, masking })
+        Ok(Self { endpoint, address, name, agent, notice, clock: None, way, masking, ends })
     }
 
     /// Sets a callback that is called for each repeated request.
@@ -331,32 +350,58 @@ impl Http {
     fn body(&self, asking: &Asking<'_>) -> String {
         let (endpoint, way) = (&self.endpoint, self.way.borrow());
         let request = &asking.request;
+        let model = endpoint.model.as_str();
         let mut body = match endpoint.api {
-            Api::OpenAi => openai::body(Some(&endpoint.model), request, &way.limit_name),
+            Api::OpenAi => openai::body(Some(model), request, &way),
+            Api::Responses => responses::body(model, request, &way),
             Api::Anthropic => {
                 let caches = endpoint.caches && asking.is_repeated;
-                anthropic::body(&endpoint.model, request, caches)
+                anthropic::body(model, request, &way, caches)
             }
         };
         if way.streams {
             body["stream"] = true.into();
-            if endpoint.api == Api::OpenAi {
+            if endpoint.api == Api::OpenAi && way.takes("stream_options") {
                 body["stream_options"] = json!({"include_usage": true});
             }
+        }
+        if let Some(effort) = &endpoint.effort {
+            match endpoint.api {
+                Api::OpenAi => body["reasoning_effort"] = effort.as_str().into(),
+                Api::Responses => body["reasoning"] = json!({"effort": effort}),
+                Api::Anthropic => anthropic::think(&mut body, effort, &way),
+            }
+        }
+        // Anthropic's models do not think at any other temperature than their own.
+        if let Some(temperature) = &endpoint.temperature
+            && body.get("thinking").is_none()
+        {
+            body["temperature"] = Value::Number(temperature.clone());
         }
         body.to_string()
     }
 
     /// Makes a request, and repeats it where that may help.
-    fn ask(&self, asking: &Asking<'_>) -> Result<Message, ModelError> {
+    fn ask(
+        &self,
+        asking: &Asking<'_>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Message, ModelError> {
         let begun = Instant::now();
         let mut body = self.body(asking);
-        // A server that accepts neither option has refused.
-        let mut n_ways = 2;
+        let mut n_ways = CHANGES;
         let mut attempt = 0;
+        let mut has_heard = false;
         loop {
+            if std::mem::take(&mut has_heard) {
+                heard(Heard::Void);
+            }
             let left = asking.request.limit.saturating_sub(begun.elapsed());
-            let fault = match self.send(&body, left) {
+            let mut hear = |words: &str| {
+                has_heard = true;
+                heard(Heard::Words(words));
+            };
+            let fault = match self.send(&body, left, &mut hear) {
                 Ok(message) => return Ok(message),
                 Err(fault) => self.masked_fault(fault),
             };
@@ -383,9 +428,9 @@ impl Http {
                     thread::sleep(wait);
                     continue;
                 }
-                // An attempt that had less time than a usual request has used up the time for all attempts.
+                // The last attempt has used up the time for all attempts.
                 None if matches!(fault, Fault::TimedOut { .. })
-                    && left < self.endpoint.limits.request =>
+                    && begun.elapsed() >= asking.request.limit =>
                 {
                     late(asking.request.limit)
                 }
@@ -413,43 +458,60 @@ impl Http {
     }
 
     /// Makes one request within the time left.
-    fn send(&self, body: &str, left: Duration) -> Result<Message, Fault> {
-        let limit = self.endpoint.limits.request.min(left);
-        let deadline = Deadline::after(limit);
-        let broken = |error| self.broken(&error, limit);
-        let request = self.agent.post(&self.address).content_type("application/json");
-        let mut request = request.config().timeout_global(Some(limit)).build();
-        if self.endpoint.api == Api::Anthropic {
-            request = request.header("anthropic-version", ANTHROPIC_VERSION);
-        }
-        if let Some(Key(key)) = &self.endpoint.key {
-            request = match self.endpoint.api {
-                Api::OpenAi => request.header("authorization", format!("Bearer {key}")),
-                Api::Anthropic => request.header("x-api-key", key),
-            };
-        }
-        let mut response = request.send(body).map_err(broken)?;
-        let status = response.status().as_u16();
+    fn send(
+        &self,
+        body: &str,
+        left: Duration,
+        heard: &mut dyn FnMut(&str),
+    ) -> Result<Message, Fault> {
+        let deadline = Deadline::after(left.min(FOREVER));
+        let pieces = fetched(self.request(left), body.to_owned());
+        let (status, headers) = loop {
+            match self.next(&pieces, &deadline)? {
+                Piece::Head(status, headers) => break (status, headers),
+                Piece::Broken(error) => return Err(self.broken(&error)),
+                Piece::Bytes(_) | Piece::End => {}
+            }
+        };
         let now = self.clock.as_ref().map(|clock| clock());
-        let after = retry_after(response.headers(), now);
-        let moved =
-            response.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
-        let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
-        let body = body.map_err(broken)?;
+        let after = retry_after(&headers, now);
+        let moved = headers.get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
+        let is_answer = (200..300).contains(&status);
+        let words = self.endpoint.api.dialect().words;
+        let mut listener = Listener::new(words, &self.masking, self.ends, heard);
+        let mut body = Vec::new();
+        loop {
+            match self.next(&pieces, &deadline)? {
+                Piece::Bytes(bytes) if body.len() + bytes.len() > MAX_BYTES => {
+                    let said = format!("it is longer than {MAX_BYTES} bytes");
+                    return Err(Fault::BadAnswer { said });
+                }
+                Piece::Bytes(bytes) => {
+                    if is_answer {
+                        listener.push(&bytes);
+                    }
+                    body.extend(bytes);
+                }
+                Piece::Broken(error) => return Err(self.broken(&error)),
+                Piece::Head(..) => {}
+                Piece::End => break,
+            }
+        }
+        listener.end();
         let body = String::from_utf8_lossy(&body);
         // A byte order mark is not part of the answer.
         let body = body.trim_start_matches('\u{feff}');
         // Mask the key before an error truncates the text: half a key would not be recognised.
         let masked = || self.masked(body);
-        match (status, moved) {
-            (200..300, _) => {
+        match moved {
+            _ if is_answer => {
                 let answer = self.read(body, &deadline).map_err(|fault| match fault {
                     fault @ Fault::TimedOut { .. } => fault,
                     fault => self.read(&masked(), &deadline).err().unwrap_or(fault),
                 })?;
                 Ok(self.masked_answer(answer))
             }
-            (300..400, Some(to)) => {
+            Some(to) if (300..400).contains(&status) => {
                 let said = format!("it has moved to {}", readable(&self.masked(&to)));
                 Err(Fault::Refused { said, status: Some(status) })
             }
@@ -461,13 +523,48 @@ impl Http {
         }
     }
 
+    /// Returns a request without its body.
+    fn request(&self, left: Duration) -> RequestBuilder<WithBody> {
+        let endpoint = &self.endpoint;
+        let request = self.agent.post(&self.address).content_type("application/json");
+        // The thread ends then too, whatever the server does.
+        let limit = Some(left).filter(|left| *left < FOREVER);
+        let mut request = request.config().timeout_global(limit).build();
+        if endpoint.api == Api::Anthropic {
+            request = request.header("anthropic-version", ANTHROPIC_VERSION);
+        }
+        if let Some(Key(key)) = &endpoint.key {
+            request = match endpoint.api {
+                Api::OpenAi | Api::Responses => {
+                    request.header("authorization", format!("Bearer {key}"))
+                }
+                Api::Anthropic => request.header("x-api-key", key),
+            };
+        }
+        let headers = endpoint.headers.iter();
+        headers.fold(request, |request, (name, Key(value))| request.header(name, value))
+    }
+
+    /// Waits for the next piece of an answer.
+    fn next(&self, pieces: &Receiver<Piece>, deadline: &Deadline) -> Result<Piece, Fault> {
+        let silence = self.endpoint.limits.request;
+        match pieces.recv_timeout(silence.min(deadline.left())) {
+            Ok(piece) => Ok(piece),
+            Err(RecvTimeoutError::Timeout) => {
+                deadline.check()?;
+                Err(Fault::TimedOut { limit: silence })
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let said = "the connection broke".to_owned();
+                Err(Fault::Unreachable { said, after: None })
+            }
+        }
+    }
+
     /// Parses the body of an answer.
     fn read(&self, body: &str, deadline: &Deadline) -> Result<Message, Fault> {
         let body = self.unstreamed(body, deadline)?;
-        let read: fn(&str) -> Result<Message, Fault> = match self.endpoint.api {
-            Api::OpenAi => openai::read,
-            Api::Anthropic => anthropic::read,
-        };
+        let read = self.endpoint.api.dialect().read;
         // Each event of a stream may contain a part of the key.
         read(&body).map_err(|fault| read(&self.masked(&body)).err().unwrap_or(fault))
     }
@@ -477,28 +574,22 @@ impl Http {
         if !stream::is_stream(body) {
             return Ok(Cow::Borrowed(body));
         }
-        let join: stream::Join = match self.endpoint.api {
-            Api::OpenAi => stream::completion,
-            Api::Anthropic => stream::message,
-        };
+        let join = self.endpoint.api.dialect().join;
         stream::joined(body, join, deadline).map(Cow::Owned)
     }
 
     /// Classifies a connection error. A URL may contain a password, so no error repeats it.
-    fn broken(&self, error: &ureq::Error, limit: Duration) -> Fault {
+    fn broken(&self, error: &ureq::Error) -> Fault {
         match error {
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
                 let limit = self.endpoint.limits.connect;
                 let said = format!("no connection within {limit:.0?}");
                 Fault::Unreachable { said, after: None }
             }
-            ureq::Error::Timeout(_) => Fault::TimedOut { limit },
+            ureq::Error::Timeout(_) => Fault::TimedOut { limit: self.endpoint.limits.request },
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-                let said = "the request cannot be made: its address or key has characters that a header cannot have";
+                let said = "the request cannot be made: its address, key or headers have characters that a header cannot have";
                 Fault::Refused { said: said.to_owned(), status: None }
-            }
-            ureq::Error::BodyExceedsLimit(_) => {
-                Fault::BadAnswer { said: format!("it is longer than {MAX_BYTES} bytes") }
             }
             ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
                 Fault::BadAnswer { said: format!("it does not speak HTTP ({error})") }
@@ -568,7 +659,7 @@ impl Summarizer for Http {
     fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
         let prompt = prompt(request);
         let request = as_chat(request, &prompt);
-        self.ask(&Asking { request, is_repeated: false }).map(as_summary)
+        self.ask(&Asking { request, is_repeated: false }, &mut |_| ()).map(as_summary)
     }
 }
 
@@ -580,11 +671,37 @@ impl ChatModel for Http {
     fn answer(
         &self,
         request: &ChatRequest<'_>,
-        _: &mut dyn FnMut(Heard<'_>),
+        heard: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Message, ModelError> {
-        let said = self.ask(&Asking { request: *request, is_repeated: true })?;
+        let said = self.ask(&Asking { request: *request, is_repeated: true }, heard)?;
         Ok(with_ids(said, request))
     }
+}
+
+/// Makes a request in a thread, and returns the pieces of its answer as they come.
+fn fetched(request: RequestBuilder<WithBody>, body: String) -> Receiver<Piece> {
+    let (sender, pieces) = mpsc::channel();
+    thread::spawn(move || {
+        let fetch = || -> Result<(), ureq::Error> {
+            let response = request.send(body)?;
+            let (head, body) = response.into_parts();
+            let mut is_heard = sender.send(Piece::Head(head.status.as_u16(), head.headers)).is_ok();
+            let mut reader = body.into_reader();
+            let mut room = vec![0; PIECE];
+            while is_heard {
+                let n = reader.read(&mut room).map_err(ureq::Error::from)?;
+                let bytes = room.get(..n).unwrap_or_default().to_vec();
+                is_heard = n > 0 && sender.send(Piece::Bytes(bytes)).is_ok();
+            }
+            Ok(())
+        };
+        // Nobody listens any more to a request that was given up.
+        let _ = match fetch() {
+            Ok(()) => sender.send(Piece::End),
+            Err(error) => sender.send(Piece::Broken(error)),
+        };
+    });
+    pieces
 }
 
 /// Returns a request for a summary as a conversation of one message, without tools.
@@ -631,41 +748,6 @@ mod tests {
         check(Api::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
         check(Api::Anthropic, "https://x/anthropic", "https://x/anthropic/v1/messages");
         check(Api::Anthropic, "https://x/v1", "https://x/v1/messages");
-    }
-
-    #[test]
-    fn a_server_says_in_which_way_it_wants_to_be_asked() {
-        let way = |streams, limit_name: &str| Way {
-            streams,
-            limit_name: limit_name.to_owned(),
-            is_set: false,
-        };
-        let after = |way: &Way, said: &str| {
-            way.after(&Fault::Refused { said: said.to_owned(), status: Some(400) })
-        };
-        let usual = way(false, "max_tokens");
-        let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
-        assert_eq!(after(&usual, renamed), Some(way(false, "max_completion_tokens")));
-        assert_eq!(
-            after(
-                &way(false, "max_completion_tokens"),
-                "Unrecognized request argument supplied: max_completion_tokens"
-            ),
-            Some(usual.clone())
-        );
-        for said in [
-            "Stream must be set to true",
-            "This model only support stream mode, please enable the stream parameter",
-        ] {
-            assert_eq!(after(&usual, said), Some(way(true, "max_tokens")), "{said}");
-            assert_eq!(after(&way(true, "max_tokens"), said), None);
-        }
-        for said in
-            ["max_tokens is too large: 9. This model supports at most 5", "no such model", ""]
-        {
-            assert_eq!(after(&usual, said), None, "{said}");
-        }
-        assert_eq!(after(&Way { is_set: true, ..usual }, renamed), None);
     }
 
     #[test]

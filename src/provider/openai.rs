@@ -3,27 +3,39 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    context::model::{ChatRequest, Fault},
+    context::{
+        model::{ChatRequest, Fault},
+        shape::{self, UNSIGNED},
+    },
     json,
-    model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
-    provider::answer::{checked, is_error, is_message, is_page, nameless, readable, refused},
+    model::{Block, Image, Message, Role, SentAs, Source, Stop, Thinking, Usage},
+    provider::{
+        answer::{checked, is_error, is_message, is_page, nameless, readable, refused},
+        way::{REASONING, SIGNATURES, Way},
+    },
 };
 
-/// Returns the body of a request. `limit` is the name of the field for the maximum size of the answer.
-pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, limit: &str) -> Value {
+/// Returns the body of a request.
+pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, way: &Way) -> Value {
     let mut messages = Vec::new();
     if !request.system.is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
     }
+    let signature = |block: &Block| matches!(block, Block::Call { signature: Some(_), .. });
+    let is_signed = |message: &Message| message.blocks.iter().any(signature);
+    let mut way = way.clone();
+    if request.messages.iter().any(is_signed) {
+        way.wanted.insert(SIGNATURES);
+    }
     for message in request.messages {
-        write(message, &mut messages);
+        write(message, &way, &mut messages);
     }
     let mut body = Map::new();
     if let Some(model) = model {
         body.insert("model".to_owned(), model.into());
     }
     body.insert("messages".to_owned(), messages.into());
-    body.insert(limit.to_owned(), request.max_tokens.into());
+    body.insert(way.limit_name, request.max_tokens.into());
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let (name, description) = (&tool.name, &tool.description);
@@ -36,7 +48,7 @@ pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, limit: &str) 
 }
 
 /// Adds a message. A tool's message becomes one message for each result.
-fn write(message: &Message, messages: &mut Vec<Value>) {
+fn write(message: &Message, way: &Way, messages: &mut Vec<Value>) {
     let mut parts = Vec::new();
     let mut calls = Vec::new();
     for block in &message.blocks {
@@ -44,15 +56,22 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
             Block::Text(text) if text.is_empty() => {}
             Block::Text(text) => parts.push(json!({"type": "text", "text": text})),
             Block::Image(image) => parts.push(picture(image)),
-            Block::Call { id, name, input, .. } => {
+            Block::Call { id, name, input, signature } => {
                 let function = json!({"name": name, "arguments": input});
-                calls.push(json!({"id": id, "type": "function", "function": function}));
+                let mut call = json!({"id": id, "type": "function", "function": function});
+                let stand_in = (way.wants(SIGNATURES) && calls.is_empty()).then_some(UNSIGNED);
+                if let Some(signature) = signature.as_deref().or(stand_in)
+                    && way.takes("extra_content")
+                {
+                    call["extra_content"] = json!({"google": {"thought_signature": signature}});
+                }
+                calls.push(call);
             }
             Block::Result { id, .. } => {
                 let text = block.answer_text();
                 messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
             }
-            // Reasoning belongs to the provider and is produced again. Unknown blocks cannot be expressed.
+            // Reasoning has fields of its own. Unknown blocks cannot be expressed.
             Block::Thinking(_) | Block::Other { .. } => {}
         }
     }
@@ -71,21 +90,51 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
         parts => parts.into(),
     };
     let mut out = json!({"role": role, "content": content});
+    for (field, value) in shape::reasoning(message) {
+        if way.takes(field) {
+            out[field] = value;
+        }
+    }
+    if way.wants(REASONING) && !calls.is_empty() && out.get(REASONING).is_none() {
+        out[REASONING] = thoughts(message).into();
+    }
     if let (Some(out), false) = (out.as_object_mut(), calls.is_empty()) {
         out.insert("tool_calls".to_owned(), calls.into());
     }
     messages.push(out);
 }
 
+/// Returns the reasoning of a message for a server that wants some with every call, whoever made it.
+fn thoughts(message: &Message) -> String {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Thinking(Thinking { text, .. }) if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    });
+    let texts = texts.collect::<Vec<_>>().join("\n");
+    // An empty string counts as missing.
+    if texts.is_empty() { " ".to_owned() } else { texts }
+}
+
 fn picture(image: &Image) -> Value {
-    let url = match &image.source {
+    match address(image) {
+        Some(url) => json!({"type": "image_url", "image_url": {"url": url}}),
+        None => json!({"type": "text", "text": NO_IMAGE}),
+    }
+}
+
+/// Replaces an image that cannot be sent.
+pub(super) const NO_IMAGE: &str = "[an image]";
+
+/// Returns the URL of an image, which may contain it.
+pub(super) fn address(image: &Image) -> Option<String> {
+    match &image.source {
         Source::Data(data) => {
-            format!("data:{};base64,{data}", image.media.as_deref().unwrap_or("image/png"))
+            let media = image.media.as_deref().unwrap_or("image/png");
+            Some(format!("data:{media};base64,{data}"))
         }
-        Source::Url(url) => url.clone(),
-        Source::Elsewhere => return json!({"type": "text", "text": "[an image]"}),
-    };
-    json!({"type": "image_url", "image_url": {"url": url}})
+        Source::Url(url) => Some(url.clone()),
+        Source::Elsewhere => None,
+    }
 }
 
 /// Returns JSON that should be an object. Any other value is wrapped in one.
@@ -99,14 +148,20 @@ pub(super) fn object(text: &str) -> Value {
 
 /// Parses the body of an answer, which may also be an error or not JSON at all.
 pub(super) fn parse(body: &str) -> Result<Value, Fault> {
+    let value = parse_object(body)?;
+    // Some servers report an error with status 200.
+    if is_error(&value) { Err(refused(&value)) } else { Ok(value) }
+}
+
+/// Parses the body of an answer or an error.
+pub(super) fn parse_object(body: &str) -> Result<Value, Fault> {
     // Half a character where an answer was truncated is no reason to lose all of it.
     let mended = || serde_json::from_str(&json::mended(body)?).ok();
     let Some(value @ Value::Object(_)) = serde_json::from_str(body).ok().or_else(mended) else {
         let what = if is_page(body) { "" } else { "not a JSON object: " };
         return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
     };
-    // Some servers report an error with status 200.
-    if is_error(&value) { Err(refused(&value)) } else { Ok(value) }
+    Ok(value)
 }
 
 /// Parses an answer: a completion, or just its message.
@@ -126,12 +181,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         return Err(Fault::BadAnswer { said: format!("no message: {}", readable(body)) });
     };
     let mut message = Message::new(Role::Assistant, Vec::new());
-    let thought =
-        ["reasoning_content", "reasoning"].into_iter().find_map(|key| said.get(key)?.as_str());
-    if let Some(text) = thought.filter(|text| !text.is_empty()) {
-        let thinking = Thinking { text: text.to_owned(), ..Thinking::default() };
-        message.blocks.push(Block::Thinking(thinking));
-    }
+    message.blocks.extend(thinking(said).map(Block::Thinking));
     match said.get("content") {
         Some(Value::String(text)) if !text.is_empty() => {
             message.blocks.push(Block::Text(text.clone()));
@@ -156,7 +206,9 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
             _ => "{}".to_owned(),
         };
         let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature: None });
+        let signature = call.pointer("/extra_content/google/thought_signature");
+        let signature = signature.and_then(Value::as_str).map(str::to_owned);
+        message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature });
     }
     let stop = choice.and_then(|choice| choice.get("finish_reason")?.as_str());
     message.stop = stop.and_then(stop_of);
@@ -181,6 +233,23 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         return Err(Fault::Declined { said: said.to_owned() });
     }
     checked(message, stop)
+}
+
+/// Returns the reasoning of a message. Details say all that the other fields say.
+fn thinking(said: &Value) -> Option<Thinking> {
+    let field = |form: SentAs| {
+        let text = said.get(form.as_str())?.as_str().filter(|text| !text.is_empty())?;
+        Some((text.to_owned(), form))
+    };
+    let text = field(SentAs::Content).or_else(|| field(SentAs::Plain));
+    let details = said.get(SentAs::Details.as_str()).filter(|all| all.get(0).is_some());
+    let signature = details.map(Value::to_string);
+    let (text, form) = match (text, &signature) {
+        (text, Some(_)) => (text.unwrap_or_default().0, SentAs::Details),
+        (text, None) => text?,
+    };
+    let is_redacted = text.is_empty();
+    Some(Thinking { text, signature, is_redacted, sent_as: form })
 }
 
 /// Parses the stop reason of an answer. A gateway may pass on those of another API.
@@ -213,7 +282,8 @@ mod tests {
         let text = |text: &str| Block::Text(text.to_owned());
         check(r#"{"content":"Hi."}"#, &[text("Hi.")]);
         check(r#"{"content":[{"type":"text","text":"Hi."}]}"#, &[text("Hi.")]);
-        let thinking = Thinking { text: "Hm.".to_owned(), ..Thinking::default() };
+        let sent_as = SentAs::Content;
+        let thinking = Thinking { text: "Hm.".to_owned(), sent_as, ..Thinking::default() };
         let thinking = Block::Thinking(thinking);
         check(r#"{"reasoning_content":"Hm.","content":"Hi."}"#, &[thinking, text("Hi.")]);
         let function = |arguments: &str| {

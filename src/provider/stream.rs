@@ -1,7 +1,7 @@
 //! Streams: joins an answer that comes as server-sent events into the body it would have had otherwise.
 //!
-//! Servers may stream without being asked to, so a stream is recognised by its content. Nothing is shown before the end,
-//! so events are parsed after all of them have arrived.
+//! Servers may stream without being asked to, so a stream is recognised by its content. What is an answer is decided from all of
+//! its events; `listen` reports words before that.
 //!
 //! Invariant: a stream that breaks off before its answer has ended is never accepted as an answer.
 
@@ -38,6 +38,11 @@ impl Deadline {
     /// Starts a time limit.
     pub(super) fn after(limit: Duration) -> Self {
         Self { begun: Instant::now(), limit }
+    }
+
+    /// Returns the time left.
+    pub(super) fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.begun.elapsed())
     }
 
     /// Fails after the time limit.
@@ -87,19 +92,22 @@ pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<Stri
 /// Returns the values of an event, or the text that cannot be parsed. Some servers end an event after one line, so that several
 /// look like one, and some split text within a character, whose other half comes with the next event.
 fn parsed<'e>(event: &'e str, has_halves: &mut bool) -> Result<Vec<Value>, &'e str> {
-    let mut read = |text: &str| {
-        serde_json::from_str(text).ok().or_else(|| {
-            let value = serde_json::from_str(&json::with_halves(text)?).ok();
-            *has_halves |= value.is_some();
-            value
-        })
-    };
+    let mut read = |text: &str| value(text, has_halves);
     if let Some(value) = read(event) {
         return Ok(vec![value]);
     }
     // An end marker or a keep-alive is a plain word.
     let lines = event.lines().filter(|line| line.contains(['{', '}', '"']));
     lines.map(|line| read(line).ok_or(line)).collect()
+}
+
+/// Parses a JSON text, in which a string may begin or end within a character.
+pub(super) fn value(text: &str, has_halves: &mut bool) -> Option<Value> {
+    serde_json::from_str(text).ok().or_else(|| {
+        let value = serde_json::from_str(&json::with_halves(text)?).ok();
+        *has_halves |= value.is_some();
+        value
+    })
 }
 
 /// Returns the data of each event. A line may end with CRLF, CR or LF.
@@ -148,6 +156,8 @@ struct Call {
     id: String,
     name: String,
     input: Input,
+    /// What a provider adds to the call.
+    extra: Value,
 }
 
 /// The input of a call as it grows, with its open brackets. It is parsed only when all are closed.
@@ -226,6 +236,9 @@ fn add(calls: &mut Calls, part: &Value) {
             more.clone_into(known);
         }
     }
+    if let Some(extra) = part.get("extra_content").filter(|extra| extra.is_object()) {
+        call.extra.clone_from(extra);
+    }
     call.input.push(&input);
     calls.by_index.extend(index.map(|index| (index, at)));
     if !id.is_empty() && call.id == id {
@@ -234,11 +247,44 @@ fn add(calls: &mut Calls, part: &Value) {
     }
 }
 
+/// The reasoning details of a chat completion, and the last one of each index and type.
+#[derive(Default)]
+struct Details {
+    all: Vec<Value>,
+    last: BTreeMap<(Option<u64>, String), usize>,
+}
+
+impl Details {
+    /// Adds a part of a detail to its detail: texts grow, other fields are replaced. Encrypted data comes whole.
+    fn add(&mut self, part: &Value) {
+        let kind = text(part, "/type").to_owned();
+        let index = part.get("index").and_then(Value::as_u64);
+        let is_whole = index.is_none() && part.get("data").is_some();
+        let at = self.last.entry((index, kind)).or_insert(self.all.len());
+        let Some(Value::Object(known)) = self.all.get_mut(*at).filter(|_| !is_whole) else {
+            *at = self.all.len();
+            self.all.push(part.clone());
+            return;
+        };
+        for (key, more) in part.as_object().into_iter().flatten() {
+            match (known.get_mut(key), more) {
+                (_, Value::Null) => {}
+                (Some(Value::String(said)), Value::String(more))
+                    if ["text", "summary", "data"].contains(&key.as_str()) =>
+                {
+                    said.push_str(more);
+                }
+                _ => drop(known.insert(key.clone(), more.clone())),
+            }
+        }
+    }
+}
+
 /// Joins the chunks of a chat completion.
 pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
     let mut whole = Map::new();
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
-    let mut calls = Calls::default();
+    let (mut calls, mut details) = (Calls::default(), Details::default());
     let (mut end, mut error) = (Value::Null, Value::Null);
     for chunk in chunks {
         deadline.check()?;
@@ -259,16 +305,25 @@ pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value
                 said.entry(key).or_default().push_str(&words(more));
             }
         }
-        for part in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-            add(&mut calls, part);
-        }
+        let parts = |key: &str| delta.get(key).and_then(Value::as_array).into_iter().flatten();
+        parts("tool_calls").for_each(|part| add(&mut calls, part));
+        parts("reasoning_details").for_each(|part| details.add(part));
     }
     let mut message = Map::from_iter([("role".to_owned(), "assistant".into())]);
     message.extend(said.into_iter().map(|(key, words)| (key.to_owned(), words.into())));
+    if !details.all.is_empty() {
+        message.insert("reasoning_details".to_owned(), details.all.into());
+    }
     let mut calls = calls.all;
     if !calls.is_empty() {
         calls.sort_by_key(|call| call.index);
-        let call = |Call { id, name, input, .. }| json!({"id": id, "function": {"name": name, "arguments": input.text}});
+        let call = |Call { id, name, input, extra, .. }| {
+            let mut call = json!({"id": id, "function": {"name": name, "arguments": input.text}});
+            if !extra.is_null() {
+                call["extra_content"] = extra;
+            }
+            call
+        };
         message.insert("tool_calls".to_owned(), calls.into_iter().map(call).collect());
     }
     let has_ended = !end.is_null() || !error.is_null();
@@ -278,6 +333,38 @@ pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value
     }
     whole.insert("choices".to_owned(), json!([choice]));
     Ok((whole.into(), has_ended))
+}
+
+/// Returns the words in a chunk of a chat completion.
+pub(super) fn completion_words(chunk: &Value) -> String {
+    chunk.pointer("/choices/0/delta/content").map(words).unwrap_or_default()
+}
+
+/// Returns the words in an event of a message.
+pub(super) fn message_words(event: &Value) -> String {
+    [text(event, "/content_block/text"), text(event, "/delta/text")].concat()
+}
+
+/// Returns the words in an event of a response.
+pub(super) fn response_words(event: &Value) -> String {
+    let is_words = text(event, "/type") == "response.output_text.delta";
+    if is_words { text(event, "/delta").to_owned() } else { String::new() }
+}
+
+/// Returns the response in the last event of a stream. Some servers send its items only in events of their own.
+pub(super) fn response(events: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
+    deadline.check()?;
+    let of = |kind: &'static str| events.iter().filter(move |event| text(event, "/type") == kind);
+    let ends = ["response.completed", "response.incomplete", "response.failed"];
+    let Some(last) = ends.into_iter().find_map(|kind| of(kind).next_back()) else {
+        return Ok((Value::Null, false));
+    };
+    let mut whole = object(last, "response");
+    if whole.get("output").is_none_or(|output| output.get(0).is_none()) {
+        let items = of("response.output_item.done").filter_map(|event| event.get("item"));
+        whole["output"] = items.cloned().collect();
+    }
+    Ok((whole, true))
 }
 
 /// Returns a field of a value if it is an object, else an empty object that can be written to.

@@ -146,7 +146,7 @@ pub enum SettingsError {
 /// The keys that a store's own settings may also set: how much of a session a model sees and when it is compacted, and the
 /// timeouts and parameters of requests to a model. All other keys are the user's alone, so by default a key that runs programs,
 /// sends data, reads beyond a session, excludes sessions or decides what is secret is closed.
-const OPEN: [&[&str]; 29] = [
+const OPEN: [&[&str]; 31] = [
     &["window", "default"],
     &["window", "block"],
     &["window", "warn"],
@@ -172,6 +172,8 @@ const OPEN: [&[&str]; 29] = [
     &["provider", "*", "timeout"],
     &["provider", "*", "retries"],
     &["provider", "*", "stream"],
+    &["provider", "*", "temperature"],
+    &["provider", "*", "effort"],
     &["provider", "*", "cache"],
     &["provider", "*", "max_tokens_as"],
     &["turn", "tools_timeout"],
@@ -534,7 +536,10 @@ mod tests {
             max_tokens: Some(8_192),
             timeout: Some(120),
             retries: Some(3),
-            stream: false,
+            stream: Some(true),
+            temperature: Number::from_f64(1.0),
+            effort: some("medium"),
+            headers: [("X-Title".to_owned(), "undertext".to_owned())].into(),
             cache: Some(true),
             max_tokens_as: Some("max_tokens".into()),
         };

@@ -151,12 +151,18 @@ pub struct Provider {
     pub window: Option<u64>,
     /// The maximum number of tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// The timeout of a request in seconds.
+    /// The longest silence of a server in seconds, or the timeout of a command.
     pub timeout: Option<u64>,
     /// The number of retries.
     pub retries: Option<u32>,
-    /// Whether answers are streamed.
-    pub stream: bool,
+    /// Whether answers are streamed; the default is yes.
+    pub stream: Option<bool>,
+    /// How random answers are.
+    pub temperature: Option<serde_json::Number>,
+    /// How much the model thinks.
+    pub effort: Option<String>,
+    /// More headers of requests; a value that begins with `$` names an environment variable.
+    pub headers: BTreeMap<String, String>,
     /// Whether requests mark what the provider can cache; the default is yes.
     pub cache: Option<bool>,
     /// The name of the field for the answer limit in a request.
@@ -170,6 +176,8 @@ pub enum ProviderKind {
     /// OpenAI's chat completions.
     #[default]
     Openai,
+    /// OpenAI's responses.
+    Responses,
     /// Anthropic's messages.
     Anthropic,
     /// A command.

@@ -2,7 +2,7 @@
 
 use crate::{
     json::Raw,
-    model::{Block, Image, Source, Thinking, Usage},
+    model::{Block, Image, SentAs, Source, Thinking, Usage},
     wire::fields::{self, other, text},
 };
 
@@ -31,11 +31,13 @@ pub(super) fn block(item: Raw<'_>) -> Block {
             text: field("thinking"),
             signature: text(item, "signature").filter(|signature| !signature.is_empty()),
             is_redacted: false,
+            sent_as: text(item, "sent_as").map_or(SentAs::Block, |word| SentAs::of_word(&word)),
         }),
         Some("redacted_thinking") => Block::Thinking(Thinking {
             text: String::new(),
             signature: text(item, "data"),
             is_redacted: true,
+            sent_as: SentAs::Block,
         }),
         Some("image") => {
             let bytes = item.bytes().len();

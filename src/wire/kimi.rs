@@ -35,8 +35,8 @@ use serde_json::{Value, json};
 use crate::{
     json::{self, Fields, Raw},
     model::{
-        Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Record, Role, Thinking, Tie,
-        TieKind, Usage,
+        Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Record, Role, SentAs,
+        Thinking, Tie, TieKind, Usage,
     },
     wire::{
         Answer, Answers, Departure, Draft, Envelope, EventField, Failure, Files, Folder, Graph,
@@ -497,6 +497,11 @@ fn content(content: Raw<'_>) -> Vec<Block> {
             text: text(part, "think").unwrap_or_default(),
             signature: text(part, "encrypted"),
             is_redacted: false,
+            // Only Anthropic's thinking has a signature there.
+            sent_as: match part.get("encrypted").and_then(Raw::text) {
+                Some(_) => SentAs::Block,
+                None => SentAs::Content,
+            },
         }),
         Some("image_url") => {
             let url = part.get("image_url").and_then(|image| text(image, "url"));

@@ -3,7 +3,7 @@
 //! ```text
 //! uuid, parentUuid|null, sessionId, timestamp, type: user|assistant|tool_use|tool_result|system,
 //! subtype?: note|checkpoint|compact_boundary, cwd, gitBranch?, version, message {role, content, model?, usage?},
-//! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}, meta? {..}
+//! tool? {id, name, input, signature?}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}, meta? {..}
 //! ```
 //!
 //! A `note` is a user entry that does not come from the user: the model reads it, but it does not begin a turn. The conversation
@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     json::{self, Fields, Raw},
-    model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
+    model::{
+        Block, EntryNumber, Kind, Message, NameTag, Parent, Role, SentAs, Stop, Thinking, Timestamp,
+    },
     wire::{
         Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, How, Identify,
         Invalid, Layout, Link, Path, Piece, Read, Repair, Sent, Setting, Told, Traits, Walk, Write,
@@ -270,9 +272,9 @@ impl Write for Native {
         let line = serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>())
             .map_err(|error| Invalid(error.to_string()))?;
         match draft {
-            Draft::Call { id, name, input } => with_input(&line, id, name, input),
+            Draft::Call { id, name, input } => with_input(&line, [id, name, input], None),
             Draft::Answer(said) => match write::only_call(said) {
-                Some((id, name, input)) => with_input(&line, id, name, input),
+                Some((call, signature)) => with_input(&line, call, signature),
                 None => Ok(line),
             },
             _ => Ok(line),
@@ -331,7 +333,7 @@ fn message(record: Raw<'_>) -> Option<Message> {
                 id: text(tool, "id").unwrap_or_default(),
                 name: text(tool, "name").unwrap_or_default(),
                 input: String::from_utf8_lossy(input).into_owned(),
-                signature: None,
+                signature: text(tool, "signature"),
             });
             Role::Assistant
         }
@@ -369,24 +371,27 @@ fn stop_of(word: &str) -> Option<Stop> {
     }
 }
 
-/// Returns a message of a model: its text, thinking and metadata.
+/// Returns a message of a model: its texts and thinking in their order, and its metadata.
 fn answer(said: &Message) -> Value {
-    let thought = |block: &Block| match block {
+    let block = |block: &Block| match block {
+        Block::Text(text) => Some(json!({ "type": "text", "text": text })),
         Block::Thinking(Thinking { signature: Some(data), is_redacted: true, .. }) => {
             Some(json!({ "type": "redacted_thinking", "data": data }))
         }
-        Block::Thinking(Thinking { text, signature, .. }) => {
-            Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+        Block::Thinking(Thinking { text, signature, sent_as, .. }) => {
+            let mut block = json!({ "type": "thinking", "thinking": text, "signature": signature });
+            if *sent_as != SentAs::Block {
+                block["sent_as"] = json!(sent_as.as_str());
+            }
+            Some(block)
         }
         _ => None,
     };
-    let thoughts: Vec<Value> = said.blocks.iter().filter_map(thought).collect();
-    let words = said.text();
-    let content = if thoughts.is_empty() {
-        json!(words)
+    let has_thoughts = said.blocks.iter().any(|block| matches!(block, Block::Thinking(_)));
+    let content = if has_thoughts {
+        said.blocks.iter().filter_map(block).collect()
     } else {
-        let words = (!words.is_empty()).then(|| json!({ "type": "text", "text": words }));
-        thoughts.into_iter().chain(words).collect()
+        json!(said.text())
     };
     let mut message = json!({ "role": "assistant", "content": content });
     if let Some(model) = &said.model {
@@ -402,10 +407,16 @@ fn answer(said: &Message) -> Value {
 }
 
 /// Inserts a call's input into its record unparsed: numbers may exceed any type, and keys may repeat.
-fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>, Invalid> {
+fn with_input(
+    line: &[u8],
+    [id, name, input]: [&str; 3],
+    signature: Option<&str>,
+) -> Result<Vec<u8>, Invalid> {
     // Outside of strings a line break is only white space, and inside of strings JSON does not allow one.
     let input = input.trim().replace(['\n', '\r'], " ");
-    let tool = format!(r#"{{"id":{},"name":{},"input":{input}}}"#, json!(id), json!(name));
+    let signature = signature.map(|signature| format!(r#","signature":{}"#, json!(signature)));
+    let (id, name, signature) = (json!(id), json!(name), signature.unwrap_or_default());
+    let tool = format!(r#"{{"id":{id},"name":{name},"input":{input}{signature}}}"#);
     json::with_fields(line, &[("tool", tool.as_bytes())])
         .ok_or_else(|| Invalid("the tool's input is not JSON".into()))
 }

@@ -257,12 +257,14 @@ impl Speaker {
 }
 
 /// Returns the first call of an answer without text. Its record also contains the answer's thinking and metadata.
-pub(super) fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
+pub(super) fn only_call(said: &Message) -> Option<([&str; 3], Option<&str>)> {
     if !said.text().is_empty() {
         return None;
     }
     said.blocks.iter().find_map(|block| match block {
-        Block::Call { id, name, input, .. } => Some((id.as_str(), name.as_str(), input.as_str())),
+        Block::Call { id, name, input, signature } => {
+            Some(([id.as_str(), name, input], signature.as_deref()))
+        }
         _ => None,
     })
 }

@@ -585,7 +585,7 @@ fn reasoning_goes_back_only_to_who_made_it() {
         Block::Thinking(Thinking {
             text: "hm".into(),
             signature: signature.map(str::to_owned),
-            is_redacted: false,
+            ..Thinking::default()
         })
     };
     let said = |model_name: &str, signature| Message {
@@ -902,7 +902,7 @@ fn any_block() -> impl Strategy<Value = Block> {
             id: id.into(), name: name.into(), input: input.into(), signature: None
         }),
         1 => (words.clone(), signature).prop_map(|(words, signature)| Block::Thinking(Thinking {
-            text: words.into(), is_redacted: words.is_empty() && signature.is_some(), signature
+            text: words.into(), is_redacted: words.is_empty() && signature.is_some(), signature, ..Thinking::default()
         })),
         1 => Just(Block::Image(Image { bytes: 9, media: None, source: Source::Url("http://x/y".into()) })),
         1 => Just(Block::Other { name: "document".into(), json: r#"{"type":"document"}"#.into() }),

@@ -45,6 +45,7 @@ mod provider;
 mod reach;
 mod reader;
 mod readme;
+mod reasoning;
 mod record;
 mod recovery;
 mod replay;

@@ -185,8 +185,10 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
 
 /// Counts what a model would read: all strings of the messages, the system prompt and the tools.
 fn tokens(body: &Value, count: &Count) -> u64 {
-    let mut left: Vec<&Value> =
-        ["messages", "system", "tools"].iter().filter_map(|key| body.get(key)).collect();
+    let mut left: Vec<&Value> = ["messages", "system", "tools", "input", "instructions"]
+        .iter()
+        .filter_map(|key| body.get(key))
+        .collect();
     let mut sum = 0;
     while let Some(value) = left.pop() {
         match value {
@@ -220,6 +222,9 @@ fn refusal(body: &Value, tokens: u64, window: u64, is_anthropic: bool) -> Option
             );
             refuse(message, Some("context_length_exceeded"))
         };
+    }
+    if body.get("input").is_some() {
+        return None;
     }
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     if messages.is_empty() {

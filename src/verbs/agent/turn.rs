@@ -357,15 +357,20 @@ fn pending(session: &At<'_>, asked: &Asked) -> Result<Option<Vec<Call>>, OpsErro
     let found = material(session, None, asked, usize::MAX, &Damages::default())?;
     let mut open: Vec<Call> = Vec::new();
     let mut is_asked = false;
+    let mut last = Role::User;
     for message in found.items.iter().map(Item::message) {
+        let before = std::mem::replace(&mut last, message.role);
         match message.role {
             Role::Assistant => {
-                // An agent may write one record for each call of an answer.
-                if !message.blocks.iter().all(|block| matches!(block, Block::Call { .. })) {
+                // An agent may write several records for one answer. Only the first says how it ended.
+                let is_first = before != Role::Assistant || message.stop.is_some();
+                let is_calls =
+                    message.blocks.iter().all(|block| matches!(block, Block::Call { .. }));
+                if is_first && !is_calls {
                     open.clear();
                 }
                 open.extend(calls(&message));
-                is_asked = matches!(message.stop, Some(Stop::Paused));
+                is_asked = matches!(message.stop, Some(Stop::Paused)) || is_asked && !is_first;
             }
             Role::User | Role::Tool => {
                 let answers = |call: &Call| {
@@ -420,27 +425,54 @@ fn take_cut(calls: &mut Vec<Call>, stop: Option<Stop>) -> Vec<Draft> {
     cut.collect()
 }
 
-/// Returns the drafts of an answer: its text, and its calls.
+/// Returns the drafts of an answer: its text, and its calls. A record that can hold only one call holds what comes before the
+/// call too, so that thinking, texts and calls keep their order. Only the first record has the usage and the stop reason.
 fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
-    let has_words = !message.text().is_empty();
     for block in &mut message.blocks {
         if let Block::Call { input, .. } = block {
             *input = arguments(std::mem::take(input));
         }
     }
     let traits = format.traits();
-    let joined = match calls.len() {
-        n if traits.joins_calls => n,
-        n => n.min(usize::from(traits.joins_first_call && !has_words)),
-    };
     let mut drafts = Vec::with_capacity(calls.len() + 1);
-    if has_words || calls.is_empty() || joined > 0 {
-        drafts.push(Draft::Answer(Box::new(message)));
+    if traits.joins_calls || calls.is_empty() {
+        return vec![Draft::Answer(Box::new(message))];
     }
-    drafts.extend(calls.iter().skip(joined).cloned().map(|call| {
-        let Call { id, name, input } = call;
-        Draft::Call { id, name, input: arguments(input) }
-    }));
+    if !traits.joins_first_call {
+        if !message.text().is_empty() {
+            drafts.push(Draft::Answer(Box::new(message)));
+        }
+        drafts.extend(calls.iter().cloned().map(|call| {
+            let Call { id, name, input } = call;
+            Draft::Call { id, name, input: arguments(input) }
+        }));
+        return drafts;
+    }
+    let blocks = std::mem::take(&mut message.blocks);
+    let flush = |message: &mut Message, drafts: &mut Vec<Draft>| {
+        let next = Message::new(Role::Assistant, Vec::new());
+        drafts.push(Draft::Answer(Box::new(std::mem::replace(message, next))));
+    };
+    for block in blocks {
+        match block {
+            Block::Call { id, name, input, signature: None }
+                if message.blocks.is_empty() && !drafts.is_empty() =>
+            {
+                drafts.push(Draft::Call { id, name, input });
+            }
+            block @ Block::Call { .. } => {
+                if !message.text().is_empty() {
+                    flush(&mut message, &mut drafts);
+                }
+                message.blocks.push(block);
+                flush(&mut message, &mut drafts);
+            }
+            block => message.blocks.push(block),
+        }
+    }
+    if !message.blocks.is_empty() {
+        flush(&mut message, &mut drafts);
+    }
     drafts
 }
 

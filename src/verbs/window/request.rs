@@ -65,7 +65,7 @@ pub(crate) fn request(
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(Item::is_summary);
     }
-    let Traits { interface, no_model, around_summary, unanswered, .. } = *session.format.traits();
+    let Traits { interface, around_summary, unanswered, .. } = *session.format.traits();
     let in_place = session.format.traits().takes_results_in_place;
     for item in items.iter_mut().filter(|item| item.is_summary()) {
         if let Some(around) = around_summary {
@@ -81,7 +81,7 @@ pub(crate) fn request(
         Shape::Agent if !(in_place.is_some() && asked.images) => Shape::Messages,
         shape => shape,
     };
-    let hygiene = Hygiene { shape, images: asked.images, maker, no_model };
+    let hygiene = Hygiene { shape, images: asked.images, maker };
     let (limits, counting, measure) = (asked.limits, found.counting, found.measure);
     let plan = Plan { hygiene, limits, counting, measure, in_place };
     let name = |n: EntryNumber| {

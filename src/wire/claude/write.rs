@@ -37,7 +37,7 @@ impl Write for Claude {
             )),
             Draft::Answer(said) => {
                 let block = match write::only_call(said) {
-                    Some((id, name, input)) => call_block(id, name, input)?,
+                    Some(([id, name, input], _)) => call_block(id, name, input)?,
                     None => json!({ "type": "text", "text": said.text() }),
                 };
                 Ok(link("assistant", &answer(&block, Some(said), setting), setting))

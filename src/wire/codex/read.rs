@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     json::{Kind as JsonKind, Raw},
-    model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp, Usage},
+    model::{Block, Image, Kind, Message, Role, SentAs, Source, Thinking, Timestamp, Usage},
     wire::{
         Answer, Piece, Scene, Told,
         answers::{between, parts},
@@ -481,7 +481,8 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
             let words: Vec<String> = parts.filter_map(|part| text(part, "text")).collect();
             let signature = text(item, "encrypted_content");
             let is_redacted = words.is_empty() && signature.is_some();
-            let thinking = Thinking { text: words.join("\n"), signature, is_redacted };
+            let text = words.join("\n");
+            let thinking = Thinking { text, signature, is_redacted, sent_as: SentAs::Block };
             (Role::Assistant, vec![Block::Thinking(thinking)])
         }
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {

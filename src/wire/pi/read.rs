@@ -16,8 +16,8 @@ use super::{Pi, write::System};
 use crate::{
     json::{Kind as JsonKind, Raw, with_field},
     model::{
-        Block, Image, Kind, Message, NameTag, Record, Role, Source, Stop, Thinking, Timestamp,
-        put_varint, take_varint,
+        Block, Image, Kind, Message, NameTag, Record, Role, SentAs, Source, Stop, Thinking,
+        Timestamp, put_varint, take_varint,
     },
     wire::{
         Answer, Answers, Earlier, Edited, Envelope, How, Link, Piece, Read, Scene, Telling, Titled,
@@ -494,6 +494,16 @@ fn stop(word: &str) -> Option<Stop> {
     })
 }
 
+/// Returns the form of a thought: pi stores the name of its field as its signature, or the item itself.
+fn sent_as(signature: Option<&str>) -> SentAs {
+    match signature {
+        Some("reasoning_content") => SentAs::Content,
+        Some("reasoning" | "reasoning_text") => SentAs::Plain,
+        Some(item) if item.starts_with('{') => SentAs::Item,
+        _ => SentAs::Block,
+    }
+}
+
 fn content(content: Raw<'_>) -> Vec<Block> {
     if content.kind() != JsonKind::Array {
         return vec![Block::Text(shown(content))];
@@ -504,6 +514,7 @@ fn content(content: Raw<'_>) -> Vec<Block> {
             text: text(item, "thinking").unwrap_or_default(),
             signature: text(item, "thinkingSignature"),
             is_redacted: item.get("redacted").and_then(Raw::bool) == Some(true),
+            sent_as: sent_as(text(item, "thinkingSignature").as_deref()),
         }),
         Some("toolCall") => Block::Call {
             id: text(item, "id").unwrap_or_default(),
