@@ -537,7 +537,7 @@ mod tests {
             timeout: Some(120),
             retries: Some(3),
             stream: Some(true),
-            temperature: Number::from_f64(1.0),
+            temperature: serde_json::Number::from_f64(1.0),
             effort: some("medium"),
             headers: [("X-Title".to_owned(), "undertext".to_owned())].into(),
             cache: Some(true),

@@ -27,12 +27,14 @@ pub(super) fn block(item: Raw<'_>) -> Block {
     let field = |key| text(item, key).unwrap_or_default();
     match text(item, "type").as_deref() {
         Some("text") => Block::Text(field("text")),
-        Some("thinking") => Block::Thinking(Thinking {
-            text: field("thinking"),
-            signature: text(item, "signature").filter(|signature| !signature.is_empty()),
-            is_redacted: false,
-            sent_as: text(item, "sent_as").map_or(SentAs::Block, |word| SentAs::of_word(&word)),
-        }),
+        Some("thinking") => {
+            let (text, signature) = (field("thinking"), text(item, "signature"));
+            let sent_as = item.get("sent_as").and_then(Raw::text);
+            let sent_as = sent_as.map_or(SentAs::Block, |word| SentAs::of_word(&word));
+            let signature = signature.filter(|signature| !signature.is_empty());
+            let is_redacted = sent_as != SentAs::Block && text.is_empty() && signature.is_some();
+            Block::Thinking(Thinking { text, signature, is_redacted, sent_as })
+        }
         Some("redacted_thinking") => Block::Thinking(Thinking {
             text: String::new(),
             signature: text(item, "data"),

@@ -375,9 +375,12 @@ fn stop_of(word: &str) -> Option<Stop> {
 fn answer(said: &Message) -> Value {
     let block = |block: &Block| match block {
         Block::Text(text) => Some(json!({ "type": "text", "text": text })),
-        Block::Thinking(Thinking { signature: Some(data), is_redacted: true, .. }) => {
-            Some(json!({ "type": "redacted_thinking", "data": data }))
-        }
+        Block::Thinking(Thinking {
+            signature: Some(data),
+            is_redacted: true,
+            sent_as: SentAs::Block,
+            ..
+        }) => Some(json!({ "type": "redacted_thinking", "data": data })),
         Block::Thinking(Thinking { text, signature, sent_as, .. }) => {
             let mut block = json!({ "type": "thinking", "thinking": text, "signature": signature });
             if *sent_as != SentAs::Block {

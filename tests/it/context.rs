@@ -15,7 +15,7 @@ use undertext::{
         tokens::Counting,
         window::Windows,
     },
-    model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
+    model::{Block, Image, Message, Role, SentAs, Source, Stop, Thinking, Timestamp},
     verbs::{self, Asked, Layers},
 };
 
@@ -297,7 +297,7 @@ fn gemini(request: &Value) -> Option<String> {
 }
 
 pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
-    let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic), no_model: None };
+    let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic) };
     Plan {
         hygiene,
         limits,
@@ -530,7 +530,7 @@ fn a_message_that_was_broken_off_keeps_real_results_and_loses_open_calls() {
     let thought = Block::Thinking(Thinking {
         text: "hm".into(),
         signature: Some("s".into()),
-        is_redacted: false,
+        ..Thinking::default()
     });
     check(vec![user("q"), broken(vec![thought, call("a")]), user("r")], &["user q", "user r"]);
 }
@@ -581,26 +581,65 @@ fn the_first_message_is_the_users_where_a_provider_wants_it() {
 
 #[test]
 fn reasoning_goes_back_only_to_who_made_it() {
-    let thought = |signature: Option<&str>| {
-        Block::Thinking(Thinking {
-            text: "hm".into(),
-            signature: signature.map(str::to_owned),
-            ..Thinking::default()
-        })
+    let check = |sent_as, signature: Option<&str>, kept: &[Shape]| {
+        let signature = signature.map(str::to_owned);
+        let thought = Thinking { text: "hm".into(), signature, is_redacted: false, sent_as };
+        let message = Message {
+            model: Some("any-model".to_owned()),
+            ..model(vec![Block::Thinking(thought), text("a")])
+        };
+        for shape in Shape::ALL {
+            let found = checked(&items([user("q"), message.clone()]), shape, Limits::default());
+            let is_kept = shape == Shape::Messages || kept.contains(&shape);
+            let expected = if is_kept { "assistant thinking a" } else { "assistant a" };
+            assert_eq!(shown(&found)[1], expected, "{sent_as:?} {shape:?}");
+        }
     };
-    let said = |model_name: &str, signature| Message {
-        model: Some(model_name.to_owned()),
-        ..model(vec![thought(signature), text("a")])
+    check(SentAs::Block, Some("s"), &[Shape::Anthropic]);
+    check(SentAs::Block, None, &[]);
+    check(SentAs::Content, None, &[Shape::Openai]);
+    check(SentAs::Plain, None, &[Shape::Openai]);
+    check(SentAs::Details, Some("[]"), &[Shape::Openai]);
+    check(SentAs::Item, Some("{}"), &[Shape::Openai]);
+    // What an agent that only speaks with OpenAI's models calls a signature is none for Anthropic.
+    let thought =
+        Thinking { text: "hm".into(), signature: Some("s".into()), ..Thinking::default() };
+    let said = model(vec![Block::Thinking(thought), text("a")]);
+    let mut plan = plan(Shape::Anthropic, Limits::default());
+    plan.hygiene.maker = Some(Shape::Openai);
+    assert_eq!(shown(&context::prepare(items([user("q"), said]), &plan, None))[1], "assistant a");
+}
+
+#[test]
+fn reasoning_is_in_the_fields_of_chat_completions_and_an_unsigned_call_has_a_stand_in_for_gemini() {
+    let thought = |sent_as, signature: Option<&str>| {
+        let signature = signature.map(str::to_owned);
+        let (text, is_redacted) = ("hm".to_owned(), false);
+        Block::Thinking(Thinking { text, signature, is_redacted, sent_as })
     };
-    let of = |message: Message, shape| {
-        shown(&checked(&items([user("q"), message]), shape, Limits::default()))[1].clone()
+    let details = r#"[{"type":"reasoning.text","text":"hm"}]"#;
+    let said = [
+        user("q"),
+        model(vec![thought(SentAs::Content, None), call("a"), call("b")]),
+        tool("a", "1"),
+        tool("b", "2"),
+        model(vec![thought(SentAs::Details, Some(details)), text("x")]),
+        user("r"),
+        model(vec![thought(SentAs::Plain, None), text("y")]),
+    ];
+    let asked = |shape| {
+        let found = checked(&items(said.clone()), shape, Limits::default());
+        serde_json::to_value(context::request(&found.items, shape)).unwrap()
     };
-    assert_eq!(of(said("claude-opus-4", Some("s")), Shape::Anthropic), "assistant thinking a");
-    assert_eq!(of(said("claude-opus-4", None), Shape::Anthropic), "assistant a");
-    assert_eq!(of(said("gpt-5", Some("s")), Shape::Anthropic), "assistant a");
-    assert_eq!(of(said("gpt-5", Some("s")), Shape::Openai), "assistant a");
-    assert_eq!(of(said("gpt-5", Some("s")), Shape::Gemini), "assistant a");
-    assert_eq!(of(said("gpt-5", Some("s")), Shape::Messages), "assistant thinking a");
+    let openai = asked(Shape::Openai);
+    assert_eq!(openai["messages"][1]["reasoning_content"], "hm");
+    assert_eq!(openai["messages"][4]["reasoning_details"].to_string(), details);
+    // A text without calls needs no reasoning, and some providers refuse it there.
+    assert_eq!(openai["messages"][6].get("reasoning"), None);
+    let gemini = asked(Shape::Gemini);
+    let parts = &gemini["contents"][1]["parts"];
+    assert_eq!(parts[0]["thoughtSignature"], "skip_thought_signature_validator");
+    assert_eq!(parts[1].get("thoughtSignature"), None);
 }
 
 #[test]
@@ -901,13 +940,18 @@ fn any_block() -> impl Strategy<Value = Block> {
         4 => (id, name, input).prop_map(|(id, name, input)| Block::Call {
             id: id.into(), name: name.into(), input: input.into(), signature: None
         }),
-        1 => (words.clone(), signature).prop_map(|(words, signature)| Block::Thinking(Thinking {
-            text: words.into(), is_redacted: words.is_empty() && signature.is_some(), signature, ..Thinking::default()
+        1 => (words.clone(), signature, any_form()).prop_map(|(words, signature, sent_as)| Block::Thinking(Thinking {
+            text: words.into(), is_redacted: words.is_empty() && signature.is_some(), signature, sent_as
         })),
         1 => Just(Block::Image(Image { bytes: 9, media: None, source: Source::Url("http://x/y".into()) })),
         1 => Just(Block::Other { name: "document".into(), json: r#"{"type":"document"}"#.into() }),
         1 => Just(Block::Other { name: "x".into(), json: r#"{"type":"x"}"#.into() }),
     ]
+}
+
+fn any_form() -> impl Strategy<Value = SentAs> {
+    use SentAs::{Block, Content, Details, Item, Plain};
+    prop::sample::select(&[Block, Content, Plain, Details, Item][..])
 }
 
 fn any_items() -> impl Strategy<Value = Vec<Item>> {

@@ -10,6 +10,7 @@ use std::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
+        mpsc::Receiver,
     },
     thread,
 };
@@ -29,11 +30,15 @@ pub(crate) enum Reply {
     Calls(Vec<(String, String, Value)>),
     /// A status, further header lines and a body, as they are.
     Raw(u16, String, String),
+    /// Parts of a body, each but the first after a signal. Without a sender they come at once.
+    Parts(Vec<String>, Signals),
     /// Nothing, until the client hangs up.
     Stall,
     /// The connection is dropped in the middle of the answer.
     Drop,
 }
+
+pub(crate) type Signals = Arc<Mutex<Receiver<()>>>;
 
 impl Reply {
     pub(crate) fn page(status: u16, title: &str) -> Self {
@@ -168,6 +173,17 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
             let whole = completion(&text, &[], tokens, is_anthropic);
             let cut = whole.replace("\"end_turn\"", "\"max_tokens\"");
             (200, String::new(), cut.replace("\"stop\"", "\"length\""))
+        }
+        Reply::Parts(parts, signals) => {
+            let mut stream = stream;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")?;
+            for (nth, part) in parts.iter().enumerate() {
+                if nth > 0 {
+                    let _ = signals.lock().unwrap().recv();
+                }
+                stream.write_all(part.as_bytes())?;
+            }
+            return Ok(());
         }
         Reply::Stall => return reader.read_to_end(&mut Vec::new()).map(drop),
         Reply::Drop => {

@@ -6,6 +6,7 @@ use std::{
     io::{ErrorKind, Read as _},
     os::unix::fs::OpenOptionsExt as _,
     rc::Rc,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::Duration,
 };
@@ -14,7 +15,7 @@ use serde_json::json;
 use undertext::{
     context::{
         event::Event,
-        model::{ChatModel, ChatRequest, Fault, Summarizer, SummaryRequest, Tool},
+        model::{ChatModel, ChatRequest, Fault, Heard, Summarizer, SummaryRequest, Tool},
         stages::{self, Job},
     },
     model::{Block, Image, Message, Role, Source, Stop, Usage},
@@ -331,11 +332,13 @@ fn what_stays_wrong_is_given_up() {
 /// Returns the events of a stream in which a model says these words, one part an event.
 fn stream(api: Api, parts: &[&str]) -> Reply {
     let end = match api {
-        Api::OpenAi => json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        Api::OpenAi | Api::Responses => {
+            json!({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        }
         Api::Anthropic => json!({"type": "message_stop"}),
     };
     let part = |part: &&str| match api {
-        Api::OpenAi => json!({"choices": [{"delta": {"content": part}}]}),
+        Api::OpenAi | Api::Responses => json!({"choices": [{"delta": {"content": part}}]}),
         Api::Anthropic => json!({"type": "content_block_delta", "index": 0,
             "delta": {"type": "text_delta", "text": part}}),
     };
@@ -344,6 +347,160 @@ fn stream(api: Api, parts: &[&str]) -> Reply {
     let events = start.into_iter().chain(parts.iter().map(part)).chain([end]);
     let body = events.map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
     Reply::Raw(200, String::new(), body)
+}
+
+/// Returns an answer that comes event by event, each but the first after a signal, and the sender of the signals.
+fn slow(api: Api, parts: &[&str]) -> (Reply, mpsc::Sender<()>) {
+    let Reply::Raw(_, _, body) = stream(api, parts) else { unreachable!() };
+    let events = body.split_inclusive("\n\n").map(str::to_owned).collect();
+    let (sender, signals) = mpsc::channel();
+    (Reply::Parts(events, Arc::new(Mutex::new(signals))), sender)
+}
+
+/// Asks for an answer, and returns what was heard of it.
+fn hear(http: &Http, react: &dyn Fn(Heard<'_>)) -> (Result<Message, Fault>, String) {
+    let request = ChatRequest {
+        system: "",
+        messages: &[says(Role::User, "Well?")],
+        tools: &[],
+        max_tokens: 500,
+        limit: Duration::MAX,
+    };
+    let mut all = String::new();
+    let answer = http.answer(&request, &mut |heard| {
+        match heard {
+            Heard::Words(words) => all.push_str(words),
+            Heard::Void => all.push_str("(void)"),
+        }
+        react(heard);
+    });
+    (answer.map_err(|error| error.fault), all)
+}
+
+#[test]
+fn words_are_heard_before_the_answer_ends() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let (reply, sender) = slow(api, &["It ", "is ", "so."]);
+        server.queue([reply]);
+        sender.send(()).unwrap();
+        // The next event comes only once the words of the last one were heard.
+        let signal = move |_: Heard<'_>| sender.send(()).unwrap_or(());
+        let (answer, heard) = hear(&Http::new(endpoint(api, &server)).unwrap(), &signal);
+        assert_eq!((answer.unwrap().text(), heard), ("It is so.".to_owned(), "It is so.".into()));
+    }
+}
+
+#[test]
+fn silence_has_a_limit_and_a_slow_answer_has_none() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let mut endpoint = endpoint(api, &server);
+        endpoint.limits.request = Duration::from_millis(800);
+        let http = Http::new(endpoint).unwrap();
+        // Each wait is short, and all of them together are longer than the limit of one.
+        let (reply, sender) = slow(api, &["It ", "is ", "so ", "and ", "so ", "and ", "so."]);
+        server.queue([reply]);
+        let ticking = thread::spawn(move || {
+            while sender.send(()).is_ok() {
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        assert_eq!(hear(&http, &|_| ()).0.unwrap().text(), "It is so and so and so.");
+        ticking.join().unwrap();
+        // A server that stops in the middle is given up.
+        let (reply, sender) = slow(api, &["It ", "is"]);
+        server.queue([reply]);
+        sender.send(()).unwrap();
+        let (answer, _) = hear(&http, &|_| ());
+        assert!(matches!(answer, Err(Fault::TimedOut { .. })), "{answer:?}");
+        drop(sender);
+        // The whole has a limit too, however steadily words come.
+        let (reply, sender) = slow(api, &["It "; 100]);
+        server.queue([reply]);
+        let ticking = thread::spawn(move || {
+            while sender.send(()).is_ok() {
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let limit = Duration::from_millis(900);
+        let request = ChatRequest { system: "", messages: &[], tools: &[], max_tokens: 500, limit };
+        let error = http.answer(&request, &mut |_| ()).unwrap_err();
+        assert_eq!(error.fault, Fault::TimedOut { limit }, "{error}");
+        drop(server);
+        ticking.join().unwrap();
+    }
+}
+
+#[test]
+fn words_are_void_if_the_request_is_repeated() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let Reply::Raw(status, more, body) = stream(api, &["It is", " not"]) else {
+            unreachable!()
+        };
+        let broken = body.rsplit_once("data:").unwrap().0.to_owned();
+        server.queue([Reply::Raw(status, more, broken), stream(api, &["It is so."])]);
+        let (answer, heard) = hear(&Http::new(endpoint(api, &server)).unwrap(), &|_| ());
+        assert_eq!(answer.unwrap().text(), "It is so.", "{api:?}");
+        assert_eq!(heard, "It is not(void)It is so.");
+    }
+}
+
+#[test]
+fn a_key_and_the_values_of_headers_are_never_heard() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let parts = ["Your key is sk-", "se", "cret, your token is gate", "way-token.", " So."];
+        server.queue([stream(api, &parts)]);
+        let mut endpoint = endpoint(api, &server);
+        endpoint.headers = vec![("X-Gateway".to_owned(), Key::new("gateway-token"))];
+        let (answer, heard) = hear(&Http::new(endpoint).unwrap(), &|_| ());
+        let masked = "Your key is [masked: key], your token is [masked: key]. So.";
+        assert_eq!((answer.unwrap().text().as_str(), heard.as_str()), (masked, masked), "{api:?}");
+        let headers = &server.asked()[0].headers;
+        assert!(headers.iter().any(|line| line == "x-gateway: gateway-token"), "{headers:?}");
+    }
+    let mut endpoint = Endpoint::new(Api::OpenAi, "http://models.example", "m");
+    endpoint.headers = vec![("X-Gateway".to_owned(), Key::new("gateway-token"))];
+    assert_eq!(Http::new(endpoint).unwrap_err().fault, Fault::Exposed);
+}
+
+#[test]
+fn a_server_is_asked_to_think_and_at_a_temperature() {
+    let server = Server::new(16_000);
+    let asked = |api: Api, effort: &str, max_tokens: u64| {
+        let mut endpoint = endpoint(api, &server);
+        endpoint.effort = Some(effort.to_owned());
+        endpoint.temperature = serde_json::Number::from_f64(0.5);
+        let messages = conversation();
+        let messages = &messages[..1];
+        let limit = Duration::MAX;
+        let request = ChatRequest { system: "", messages, tools: &[], max_tokens, limit };
+        let _ = Http::new(endpoint).unwrap().answer(&request, &mut |_| ());
+        server.asked().pop().unwrap().body
+    };
+    let body = asked(Api::OpenAi, "high", 500);
+    assert_eq!((&body["reasoning_effort"], &body["temperature"]), (&json!("high"), &json!(0.5)));
+    let body = asked(Api::Responses, "xhigh", 500);
+    assert_eq!(
+        (&body["reasoning"], &body["temperature"]),
+        (&json!({"effort": "xhigh"}), &json!(0.5))
+    );
+    for (effort, max_tokens, budget) in [
+        ("low", 32_000, 2_048),
+        ("medium", 32_000, 8_192),
+        ("high", 32_000, 16_384),
+        ("high", 8_000, 6_000),
+    ] {
+        let body = asked(Api::Anthropic, effort, max_tokens);
+        assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": budget}));
+        assert_eq!(body.get("temperature"), None);
+    }
+    for (effort, max_tokens) in [("low", 1_000), ("none", 32_000)] {
+        let body = asked(Api::Anthropic, effort, max_tokens);
+        assert_eq!((body.get("thinking"), &body["temperature"]), (None, &json!(0.5)));
+    }
 }
 
 #[test]
@@ -365,7 +522,7 @@ fn a_key_that_a_server_repeats_is_masked_in_its_answer() {
         let thinking =
             json!({"type": "thinking", "thinking": "sk-secret", "signature": "sk-secret"});
         let body = match api {
-            Api::OpenAi => {
+            Api::OpenAi | Api::Responses => {
                 json!({"id": "sk-secret", "model": "sk-secret", "choices": [{"finish_reason": "stop",
                 "message": {"content": parts, "reasoning_content": "sk-secret"}}]})
             }
@@ -380,7 +537,7 @@ fn a_key_that_a_server_repeats_is_masked_in_its_answer() {
         // As JSON may escape it, in a text and once more in the arguments of a call; in base64, and in an address.
         let spelt = r#"{\"a\":\"sk-\\u0073ecret c2stc2VjcmV0\"}"#;
         let body = match api {
-            Api::OpenAi => format!(
+            Api::OpenAi | Api::Responses => format!(
                 r#"{{"choices":[{{"finish_reason":"tool_calls","message":{{"content":"\u0073k-secret",
                 "tool_calls":[{{"id":"sk-secret","type":"function","function":{{"name":"sk-secret","arguments":"{spelt}"}}}}]}}}}]}}"#
             ),

@@ -19,11 +19,11 @@ const CALLS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
-    /// As DeepSeek and Kimi: reasoning is demanded with calls, and unknown fields are refused.
+    /// As `DeepSeek` and Kimi: reasoning is demanded with calls, and unknown fields are refused.
     Text,
     /// As Groq: reasoning in a field of another name, and unknown fields are refused.
     Plain,
-    /// As OpenRouter.
+    /// As `OpenRouter`.
     Details,
     /// As Gemini on OpenAI's interface.
     Gemini,
@@ -203,39 +203,7 @@ impl Maker {
                         "choices": [{"index": 0, "message": message, "finish_reason": stop}]})
                     .to_string();
                 }
-                let mut deltas = Vec::new();
-                for key in ["reasoning_content", "reasoning", "content"] {
-                    if let Some(text) = message[key].as_str() {
-                        let (one, other) = text.split_at(text.len() / 2);
-                        deltas.extend([one, other].map(|half| json!({key: half})));
-                    }
-                }
-                for detail in message["reasoning_details"].as_array().into_iter().flatten() {
-                    match detail["text"].as_str().map(|text| text.split_at(text.len() / 2)) {
-                        Some((one, other)) => {
-                            let mut first = detail.clone();
-                            first["text"] = one.into();
-                            first["signature"] = Value::Null;
-                            let rest = json!({"type": detail["type"], "text": other, "index": 0, "signature": detail["signature"]});
-                            deltas.extend([
-                                json!({"reasoning_details": [first]}),
-                                json!({"reasoning_details": [rest]}),
-                            ]);
-                        }
-                        None => deltas.push(json!({"reasoning_details": [detail]})),
-                    }
-                }
-                for (index, call) in
-                    message["tool_calls"].as_array().into_iter().flatten().enumerate()
-                {
-                    let mut first = call.clone();
-                    let input = first["function"]["arguments"].as_str().unwrap().to_owned();
-                    let (one, other) = input.split_at(input.len() / 2);
-                    first["index"] = index.into();
-                    first["function"]["arguments"] = one.into();
-                    let more = json!({"index": index, "function": {"arguments": other}});
-                    deltas.extend([json!({"tool_calls": [first]}), json!({"tool_calls": [more]})]);
-                }
+                let deltas = deltas(&message);
                 let chunk = |delta: Value| {
                     event(json!({"model": self.model(), "choices": [{"index": 0, "delta": delta}]}))
                 };
@@ -266,9 +234,8 @@ impl Maker {
     fn refusal_of_message(self, at: usize, message: &Value, sent: &[Value]) -> Option<String> {
         let has_calls = message.get("tool_calls").is_some();
         let id = |message: &Value| message["tool_calls"][0]["id"].clone();
-        let own = sent.iter().find(|one| match has_calls {
-            true => id(one) == id(message),
-            false => one["content"] == message["content"],
+        let own = sent.iter().find(|one| {
+            if has_calls { id(one) == id(message) } else { one["content"] == message["content"] }
         });
         let known: &[&str] = match self {
             Self::Text => &["reasoning_content"],
@@ -324,12 +291,49 @@ impl Maker {
     }
 }
 
+/// Returns the parts in which a message of a chat completion is streamed.
+fn deltas(message: &Value) -> Vec<Value> {
+    let mut deltas = Vec::new();
+    for key in ["reasoning_content", "reasoning", "content"] {
+        if let Some(text) = message[key].as_str() {
+            let (one, other) = text.split_at(text.len() / 2);
+            deltas.extend([one, other].map(|half| json!({key: half})));
+        }
+    }
+    for detail in message["reasoning_details"].as_array().into_iter().flatten() {
+        match detail["text"].as_str().map(|text| text.split_at(text.len() / 2)) {
+            Some((one, other)) => {
+                let mut first = detail.clone();
+                first["text"] = one.into();
+                first["signature"] = Value::Null;
+                let rest = json!({"type": detail["type"], "text": other, "index": 0, "signature": detail["signature"]});
+                deltas.extend([
+                    json!({"reasoning_details": [first]}),
+                    json!({"reasoning_details": [rest]}),
+                ]);
+            }
+            None => deltas.push(json!({"reasoning_details": [detail]})),
+        }
+    }
+    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let mut first = call.clone();
+        let input = first["function"]["arguments"].as_str().unwrap().to_owned();
+        let (one, other) = input.split_at(input.len() / 2);
+        first["index"] = index.into();
+        first["function"]["arguments"] = one.into();
+        let more = json!({"index": index, "function": {"arguments": other}});
+        deltas.extend([json!({"tool_calls": [first]}), json!({"tool_calls": [more]})]);
+    }
+    deltas
+}
+
 fn refusal_of_anthropic(body: &Value, sent: &[Value]) -> Option<String> {
     let id = |message: &Value| {
         let content = message["content"].as_array().cloned().unwrap_or_default();
         content.iter().find_map(|part| Some(part.get("id")?.clone()))
     };
-    let said = body["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "assistant");
+    let mut said =
+        body["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "assistant");
     for message in said.clone() {
         let own = sent.iter().find(|one| id(one).is_some() && id(one) == id(message));
         if let Some(own) = own
@@ -346,7 +350,7 @@ fn refusal_of_anthropic(body: &Value, sent: &[Value]) -> Option<String> {
             );
         }
     }
-    let last = said.last()?;
+    let last = said.next_back()?;
     let kind = last["content"][0]["type"].as_str().unwrap_or_default();
     let is_bare = id(last).is_some() && !kind.ends_with("thinking");
     (body.get("thinking").is_some() && is_bare)

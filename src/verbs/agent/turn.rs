@@ -484,3 +484,76 @@ fn arguments(input: String) -> String {
         json!({ "input": input }).to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        model::{SentAs, Thinking},
+        wire::{Native, Read as _, Setting, Write as _},
+    };
+
+    fn setting() -> Setting {
+        let (session, uuid, folder) = Default::default();
+        let (parent, git_branch, nearby, since, tool, call) = Default::default();
+        let (time, is_nameless) = (crate::model::Timestamp(0), false);
+        Setting {
+            session,
+            parent,
+            uuid,
+            time,
+            folder,
+            git_branch,
+            nearby,
+            is_nameless,
+            since,
+            tool,
+            call,
+        }
+    }
+
+    fn any_block() -> impl Strategy<Value = Block> {
+        let word = || any::<String>();
+        let maybe = || prop::option::of("[a-z]{1,9}");
+        let thinking = (word(), maybe(), prop::sample::select(&SentAs::ALL[..]));
+        prop_oneof![
+            "\\PC+".prop_map(Block::Text),
+            thinking.prop_map(|(text, signature, sent_as)| {
+                let is_redacted = text.is_empty() && signature.is_some();
+                Block::Thinking(Thinking { text, signature, is_redacted, sent_as })
+            }),
+            (word(), word(), maybe()).prop_map(|(id, name, signature)| {
+                let input = json!({ "path": name }).to_string();
+                Block::Call { id, name, input, signature }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_is_read_back_with_its_blocks_in_order(blocks in prop::collection::vec(any_block(), 1..8), output: u64) {
+            let mut blocks = blocks;
+            blocks.dedup_by(|a, b| matches!((a, b), (Block::Text(_), Block::Text(_))));
+            let usage = crate::model::Usage { output, ..Default::default() };
+            let message = Message {
+                usage: Some(usage),
+                stop: Some(Stop::Calls),
+                ..Message::new(Role::Assistant, blocks.clone())
+            };
+            let calls = calls(&message);
+            let mut found = Vec::new();
+            let mut usages = Vec::new();
+            for draft in drafts(message, &calls, &Native) {
+                let line = Native.write(&draft, &setting()).unwrap();
+                for message in Native.messages(Raw::object(&line).unwrap()) {
+                    found.extend(message.blocks);
+                    usages.extend(message.usage.map(|usage| (usage, message.stop)));
+                }
+            }
+            prop_assert_eq!(found, blocks);
+            prop_assert_eq!(usages, [(usage, Some(Stop::Calls))]);
+        }
+    }
+}
