@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(dependencies(&inner), ["numpy", "zope.interface", "requests", "https"]);
         // A broken manifest names none, and no number of names is too large.
         write("a/b/pyproject.toml", "[project");
-        let many: String = (0..500).map(|n| format!("p{n}\n")).collect();
-        write("a/b/requirements.txt", &format!("{}\n{many}", "n".repeat(300)));
+        let many: Vec<String> = (0..500).map(|n| format!("p{n}")).collect();
+        write("a/b/requirements.txt", &format!("{}\n{}", "n".repeat(300), many.join("\n")));
         assert!(
             matches!(dependencies(&inner).as_slice(), [first, .., last] if first == "p0" && last == "p99")
         );
