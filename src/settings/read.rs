@@ -355,7 +355,13 @@ pub(super) const EXAMPLE_FILE: File<'_> =
     File { name: "the example", author: Author::User, text: EXAMPLE };
 
 /// The sections whose keys are names that the user chooses.
-const FREE: [&[&str]; 4] = [&["models"], &["channels"], &["channels", "*", "users"], &["provider"]];
+const FREE: [&[&str]; 5] = [
+    &["models"],
+    &["channels"],
+    &["channels", "*", "users"],
+    &["provider"],
+    &["provider", "*", "headers"],
+];
 
 /// Returns a path with names chosen by the user replaced by `*`.
 pub(super) fn pattern(path: &[String]) -> Vec<String> {
@@ -483,6 +489,7 @@ mod tests {
                 "provider.local.key_env",
                 "provider.local.insecure",
                 "provider.local.command",
+                "provider.local.headers.X-Title",
                 "turn.provider",
                 "turn.tools",
                 "import.auto",

@@ -502,15 +502,15 @@ fn reasoning_goes_back_to_each_provider_as_it_wants_it() {
 #[test]
 fn a_session_continues_with_every_other_provider() {
     let world = World::new("");
-    for (one, other) in MAKERS.into_iter().flat_map(|one| MAKERS.map(|other| (one, other))) {
-        if one == other {
-            continue;
-        }
-        world.env.run(&["new"]).success();
-        world.turn(one, "Begin.");
-        world.turn(other, "Go on.");
+    // Each provider follows each other one once: 0 1 0 2 .. 0 5 1 2 1 3 .. 4 5 0.
+    let n = MAKERS.len();
+    let pairs = (0..n).flat_map(|one| (one + 1..n).flat_map(move |other| [one, other]));
+    for at in pairs.chain([0]) {
+        let maker = MAKERS[at];
+        let said = world.turn(maker, "Go on.");
+        assert!(said.starts_with(&format!("{maker:?} is done")), "{said}");
         // What a server refuses once in a process is not sent to it again.
-        let refusals = world.strict(other).refusals();
-        assert!(refusals.len() <= 2, "{one:?} {other:?}: {refusals:?}");
+        let refusals = world.strict(maker).refusals();
+        assert!(refusals.len() <= 4, "{maker:?}: {refusals:?}");
     }
 }
