@@ -122,11 +122,13 @@ struct Batch {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let usual = || {
-        let most = context.settings().map(|settings| settings.turn.max_result);
-        most.map(|most| args.result.is_some().then(|| most.unwrap_or(MOST)))
+    let limit = match args.max_chars {
+        Some(chars) => Some(limit(chars)?),
+        None if args.result.is_some() => {
+            Some(limit(context.settings()?.turn.max_result.unwrap_or(MOST))?)
+        }
+        None => None,
     };
-    let limit = args.max_chars.map_or_else(usual, |n| Ok(Some(n)))?.map(limit).transpose()?;
     let mut opened = context.change(args.about.wanted()?)?;
     opened.archive.set_manner(Manner { force: args.force, ..context.manner() });
     let exit = append(context, args, limit, &mut opened)?;

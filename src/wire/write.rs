@@ -335,7 +335,7 @@ impl Invalid {
 
     /// Makes the error for a format in which a model cannot be told the number of a checkpoint.
     pub(super) fn untold() -> Self {
-        Self("only sessions of Kimi CLI and those that undertext created can tell the model".into())
+        Self("a model sees checkpoints only in sessions of Kimi CLI or undertext's own".into())
     }
 
     /// Makes the error for an agent whose sessions do not accept a record from a caller.

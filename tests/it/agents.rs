@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, EntryNumber, Kind, Message, Record, Role, Thinking, Timestamp, Usage},
+    model::{Block, EntryNumber, Kind, Message, Record, Role, SentAs, Thinking, Timestamp, Usage},
     wire::{
         Codex, Draft, FORMATS, Format, Identify as _, Invalid, Kimi, Link, Pi, Read as _, Setting,
         Speaker, Walk as _, Write as _, detect, jsonl::Reader,
@@ -853,7 +853,8 @@ mod kimi {
             input: "{}".into(),
             signature: None,
         };
-        let thinking = Thinking { text: "hm".into(), ..Thinking::default() };
+        let thinking =
+            Thinking { text: "hm".into(), sent_as: SentAs::Content, ..Thinking::default() };
         assert_eq!(
             Kimi.messages(file.raw(number(7))).remove(0).blocks,
             [Block::Thinking(thinking), call]

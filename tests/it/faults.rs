@@ -117,6 +117,7 @@ enum Verb {
     Switch,
     Branch,
     Checkpoint,
+    Tell,
     Truncate,
     Compact,
     Import,
@@ -125,7 +126,7 @@ enum Verb {
 }
 
 impl Verb {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::New,
         Self::Append,
         Self::Grown,
@@ -138,6 +139,7 @@ impl Verb {
         Self::Switch,
         Self::Branch,
         Self::Checkpoint,
+        Self::Tell,
         Self::Truncate,
         Self::Compact,
         Self::Import,
@@ -206,6 +208,10 @@ impl Verb {
             Self::Checkpoint => {
                 verbs::checkpoint(&archive.at(session).unwrap(), Some("here")).map(|_| ())
             }
+            Self::Tell if matches!(place.format, "native" | "kimi") => {
+                verbs::tell_checkpoint(&archive.at(session).unwrap(), &here).map(|_| ())
+            }
+            Self::Tell => verbs::checkpoint(&archive.at(session).unwrap(), None).map(|_| ()),
             Self::Truncate => {
                 let bound = Bound::of(Limit::of_chars(0));
                 verbs::truncate(&archive.at(session).unwrap(), &bound).map(|_| ())

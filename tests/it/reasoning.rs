@@ -8,10 +8,19 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use undertext::{
+    context::{Shape, model::Tool, tokens::Encoding},
+    model::Timestamp,
+    provider::{Api, Endpoint, Http},
+    verbs::{self, Answer, Asked, Call, Compacting, Turning},
+};
 
 use crate::{
+    compact::asked,
     env::TestEnv,
+    fixture,
     model_server::{Reply, Server},
+    needs,
 };
 
 /// How many answers of a turn have calls.
@@ -216,16 +225,15 @@ impl Maker {
         }
     }
 
-    /// Returns why the provider refuses a request, after it sent so many messages.
-    fn refusal(self, body: &Value, n: usize) -> Option<String> {
-        let sent: Vec<Value> = (0..n).map(|n| self.message(n)).collect();
+    /// Returns why the provider refuses a request, after it sent these messages.
+    fn refusal(self, body: &Value, sent: &[Value]) -> Option<String> {
         match self {
-            Self::Anthropic => refusal_of_anthropic(body, &sent),
-            Self::Responses => refusal_of_responses(body, &sent),
+            Self::Anthropic => refusal_of_anthropic(body, sent),
+            Self::Responses => refusal_of_responses(body, sent),
             _ => {
                 body["messages"].as_array().unwrap().iter().enumerate().find_map(|(at, message)| {
                     (message["role"] == "assistant")
-                        .then(|| self.refusal_of_message(at, message, &sent))?
+                        .then(|| self.refusal_of_message(at, message, sent))?
                 })
             }
         }
@@ -234,7 +242,7 @@ impl Maker {
     fn refusal_of_message(self, at: usize, message: &Value, sent: &[Value]) -> Option<String> {
         let has_calls = message.get("tool_calls").is_some();
         let id = |message: &Value| message["tool_calls"][0]["id"].clone();
-        let own = sent.iter().find(|one| {
+        let own = sent.iter().rev().find(|one| {
             if has_calls { id(one) == id(message) } else { one["content"] == message["content"] }
         });
         let known: &[&str] = match self {
@@ -335,7 +343,7 @@ fn refusal_of_anthropic(body: &Value, sent: &[Value]) -> Option<String> {
     let mut said =
         body["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "assistant");
     for message in said.clone() {
-        let own = sent.iter().find(|one| id(one).is_some() && id(one) == id(message));
+        let own = sent.iter().rev().find(|one| id(one).is_some() && id(one) == id(message));
         if let Some(own) = own
             && own["content"] != message["content"]
         {
@@ -401,18 +409,19 @@ struct Strict {
 impl Strict {
     fn new(maker: Maker) -> Self {
         let refusals = Arc::new(Mutex::new(Vec::new()));
-        let (said, n) = (Arc::clone(&refusals), Mutex::new(0));
+        let (said, sent) = (Arc::clone(&refusals), Mutex::new(Vec::new()));
         let answer = move |body: &Value| {
-            let mut n = n.lock().unwrap();
-            if let Some(why) = maker.refusal(body, *n) {
+            let mut sent = sent.lock().unwrap();
+            if let Some(why) = maker.refusal(body, &sent) {
                 said.lock().unwrap().push(why.clone());
                 let body = json!({"error": {"type": "invalid_request_error", "message": why}});
                 return Reply::Raw(400, String::new(), body.to_string());
             }
-            *n += 1;
-            Reply::Raw(200, String::new(), maker.answer(*n - 1, body["stream"] == true))
+            let n = sent.len();
+            sent.push(maker.message(n));
+            Reply::Raw(200, String::new(), maker.answer(n, body["stream"] == true))
         };
-        let count = |text: &str| text.len() as u64 / 4;
+        let count = |text: &str| Encoding::O200k.count(text);
         Self { server: Server::with(1_000_000, Box::new(count), Box::new(answer)), refusals }
     }
 
@@ -512,5 +521,47 @@ fn a_session_continues_with_every_other_provider() {
         // What a server refuses once in a process is not sent to it again.
         let refusals = world.strict(maker).refusals();
         assert!(refusals.len() <= 4, "{maker:?}: {refusals:?}");
+    }
+}
+
+/// Every turn reads three files, so that the window is full again and again.
+#[test]
+fn a_thousand_turns_of_each_provider_stay_inside_small_windows() {
+    for (maker, window) in MAKERS.into_iter().flat_map(|maker| [(maker, 16_000), (maker, 32_000)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        let strict = Strict::new(maker);
+        let (api, shape) = match maker {
+            Maker::Anthropic => (Api::Anthropic, Shape::Anthropic),
+            Maker::Responses => (Api::Responses, Shape::Openai),
+            _ => (Api::OpenAi, Shape::Openai),
+        };
+        let model = Http::new(Endpoint::new(api, &strict.server.url(), maker.model())).unwrap();
+        let asked = Asked { shape, counting: None, ..asked(window) };
+        let tools = [Tool { name: "read".into(), ..Tool::default() }];
+        let answer = |call: &Call| Answer {
+            output: format!("{} {}", call.input, "let line = read(file)?; ".repeat(150)),
+            error: None,
+        };
+        let clock = || Timestamp(0);
+        let turning = Turning {
+            tools: &tools,
+            answer: Some(&answer),
+            ..Turning::of(Compacting::of(&asked, &clock), &model, 1_000)
+        };
+        let mut compactions = 0;
+        for n in 0..needs::rounds(12, 1_000) {
+            let prompt = format!("Question {n}: what does file {n} do?");
+            let at = archive.at(&session).unwrap();
+            let workspace = fixture::workspace();
+            let done = verbs::turn(&at, &workspace, Some(&prompt), &turning, &mut |_| ()).unwrap();
+            assert!(done.said.contains("is done"), "{done:?}");
+            compactions += done.compactions.len();
+        }
+        assert_eq!(strict.refusals(), [""; 0], "{maker:?} {window}");
+        let most = strict.server.asked().iter().map(|asked| asked.tokens).max().unwrap();
+        assert!(most <= window && compactions > 0, "{maker:?} {window}: {most}, {compactions}");
+        fixture::assert_sound(&mut archive, &session);
     }
 }

@@ -1035,8 +1035,6 @@ fn a_result_is_cut_as_it_is_recorded_and_audit_lists_it() {
     let done =
         verbs::turn(&at, &fixture::workspace(), Some("Read it"), &turning, &mut |_| ()).unwrap();
     assert_eq!(done.answered, 1);
-    let longest = fixture::lines(&archive, &session).iter().map(Vec::len).max().unwrap();
-    assert!((300_000..402_000).contains(&longest), "{longest}");
     let audited = verbs::audit(&archive.at(&session).unwrap()).unwrap();
     let [cut] = audited.replaced.as_slice() else { panic!("{audited:?}") };
     assert!(cut.characters.before > 500_000 && cut.characters.after <= 400_000, "{cut:?}");
@@ -1106,13 +1104,13 @@ fn a_deadline_returns_the_state_from_before_a_compaction_and_else_the_present_on
         fixture::assert_sound(&mut archive, &session);
         let stopped = done.stopped.unwrap();
         assert_eq!(stopped.session, session.name.id);
-        let messages = stopped.request.as_array().unwrap();
-        assert!(messages.last().unwrap().to_string().contains("Well?"));
-        (stopped.state, messages.len(), done.operations.len())
+        let sent = stopped.request.to_string();
+        assert!(sent.contains("Well?") && sent.contains("7 word") && !sent.contains("summary"));
+        (stopped.state, done.operations.len())
     };
-    assert_eq!(stop(&Late(Duration::from_secs(60))), (Moment::Present, 21, 1));
+    assert_eq!(stop(&Late(Duration::from_secs(60))), (Moment::Present, 1));
     // The compaction is done, but the retry after it is not: its operation is named.
-    assert_eq!(stop(&Full(AtomicUsize::new(0))), (Moment::Before, 21, 2));
+    assert_eq!(stop(&Full(AtomicUsize::new(0))), (Moment::Before, 2));
 }
 
 #[test]

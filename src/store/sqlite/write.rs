@@ -157,18 +157,20 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Rolls back uncommitted writes, and forgets them in memory.
-    fn take_back(&self, is_changed: bool) {
+    /// Rolls back uncommitted writes.
+    fn roll_back(&self) {
         if !self.db().is_autocommit() {
             // If this fails, the transaction is rolled back when the connection closes.
             let _ = self.db().execute_batch("ROLLBACK");
         }
         self.tables.is_writing.set(false);
-        if is_changed {
-            self.tables.forget();
-            if let Ok(mut journal) = self.journal.try_borrow_mut() {
-                journal.version = None;
-            }
+    }
+
+    /// Forgets what was written, in memory.
+    fn forget(&self) {
+        self.tables.forget();
+        if let Ok(mut journal) = self.journal.try_borrow_mut() {
+            journal.version = None;
         }
     }
 
@@ -227,7 +229,8 @@ impl SqliteStore {
                 });
                 self.tables.is_writing.set(false);
                 if done.is_err() {
-                    self.take_back(true);
+                    self.roll_back();
+                    self.forget();
                 }
                 done
             }
@@ -516,7 +519,10 @@ impl Transaction for Writing<'_> {
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         if self.stage != Stage::Ended {
-            self.store.take_back(self.is_changed);
+            self.store.roll_back();
+            if self.is_changed {
+                self.store.forget();
+            }
         }
     }
 }

@@ -244,8 +244,13 @@ impl Run<'_> {
                     }
                     Err(why) => Answer { output: String::new(), error: Some(why) },
                 }
-            } else {
+            } else if self.tools.iter().any(|tool| tool.name == call.name) {
                 answer(call)
+            } else {
+                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+                let why =
+                    format!("there is no tool {}; the tools are {}", call.name, names.join(", "));
+                Answer { output: String::new(), error: Some(why) }
             };
             self.append(&[Draft::Result { id: call.id.clone(), output, error }])?;
             self.turned.answered += 1;

@@ -288,7 +288,7 @@ fn the_cuts_of_all_sessions_are_told_behind_their_names() {
     assert_eq!(env.run(&["audit", "--all"]).code(), Some(1), "there is no store");
     let older = conversation(&env);
     let said = env.run(&["audit", "--all"]).success().stdout;
-    assert_eq!(said, "Nothing was cut in any session\n");
+    assert_eq!(said, "No results were cut in any session\n");
     let long = "a line of a long result\n".repeat(300);
     for session in [&[][..], &["-s", &older]] {
         if session.is_empty() {
@@ -333,7 +333,7 @@ fn a_compaction_of_ones_own_is_not_said_to_be_the_agents() {
     assert_eq!(env.run(&["audit", id]).success().stdout, before);
     let told = super::with_examples().run(&["audit", "native-rewind.jsonl"]).success();
     assert!(
-        told.stdout.contains("Nothing was cut") && told.stderr.contains("--boundary"),
+        told.stdout.contains("No results were cut") && told.stderr.contains("--boundary"),
         "{told}"
     );
 }

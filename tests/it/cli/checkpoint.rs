@@ -83,7 +83,11 @@ fn kimi_gets_a_checkpoint_of_its_own() {
 fn an_agent_without_checkpoints_is_told_none() {
     let kept = Kept::claude();
     kept.env.run(&["import"]).success();
-    assert_snapshot!(kept.env.run(&["checkpoint", "--tell", "-s", "6b0a"]), @"");
+    assert_snapshot!(kept.env.run(&["checkpoint", "--tell", "-s", "6b0a"]), @"
+    ------- stderr -------
+    error: a model sees checkpoints only in sessions of Kimi CLI or undertext's own
+    [exit status: 2]
+    ");
 }
 
 #[test]

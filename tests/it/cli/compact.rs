@@ -95,7 +95,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     earlier summaries   0      0 tokens
     system prompt       0      0 tokens
     The extract names 8 of 8 requests
-    The context is at about 4,322 of 32,000 tokens; auto-compacts at 24,000 (19,678 to go)
+    The context is at about 4,322 of 32,000 tokens; compaction is due at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing was changed
     ");
@@ -411,7 +411,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
-    2 requests, 1 call; the context is at about 64 of 32,000 tokens
+    2 requests, 1 call; the context is at about 194 of 32,000 tokens
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;

@@ -562,7 +562,6 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @"
     ------- stderr -------
     error: a limit of 1,999 characters is too small: the minimum is 2,000; nothing was changed
-    hint: see which results are long: undertext truncate --dry-run
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["truncate", "--window", "1000"]), @"
@@ -577,7 +576,7 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
 fn an_audit_tells_what_was_cut_by_whom_and_where() {
     let env = TestEnv::new();
     session(&env, [&long(300), &long(2_000)]);
-    assert_snapshot!(env.run(&["audit"]), @"Nothing was cut in this session");
+    assert_snapshot!(env.run(&["audit"]), @"No results were cut in this session");
     let call = ["append", "-q", "--call", "Bash", "--input", "{}", "--id", "more"];
     env.run(&call).success();
     let args = ["append", "-q", "--result", "more", "--max-chars", "5000", "-"];
