@@ -66,7 +66,8 @@ impl Maker {
     /// Returns the nth message of the model, as the provider has it in an answer and wants it back.
     fn message(self, n: usize) -> Value {
         let calls = calls(self, n);
-        let text = if n.is_multiple_of(2) { String::new() } else { format!("I look at {n}.") };
+        let text =
+            if n.is_multiple_of(2) { String::new() } else { format!("{self:?} looks at {n}.") };
         let text = if calls.is_empty() { format!("{self:?} is done at {n}.") } else { text };
         let thought = format!("{self:?} thinks of {n}.");
         match self {
