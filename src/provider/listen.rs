@@ -148,7 +148,9 @@ mod tests {
         let words: Words = |value| value.as_str().unwrap_or_default().to_owned();
         let ends = Ends::of(secrets.iter().copied());
         let mut listener = Listener::new(words, &masking, ends, &mut hear);
-        parts.iter().for_each(|part| listener.push(part));
+        for part in parts {
+            listener.push(part);
+        }
         listener.end();
         all
     }
