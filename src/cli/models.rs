@@ -442,7 +442,7 @@ pub(crate) fn describe_nearness(near: &Nearness) -> String {
     if near.is_due {
         format!("due to be compacted, at {}", grouped(near.at))
     } else {
-        format!("compaction is due at {} ({} to go)", grouped(near.at), grouped(near.left))
+        format!("compaction due at {} ({} to go)", grouped(near.at), grouped(near.left))
     }
 }
 

@@ -245,7 +245,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     head        81c6e145
     checkpoint  none yet
     holds       0 turns, 2 entries, 1 operation
-    context     about 16 of 32,000 tokens; auto-compacts at 24,000 (23,984 to go)
+    context     about 16 of 32,000 tokens; compaction due at 24,000 (23,984 to go)
     started     2026-03-01 10:00:31
     active      2026-03-01 10:00:32
     ");

@@ -197,7 +197,7 @@ fn a_model_of_which_nothing_is_known_has_room_left_behind_its_largest_answer() {
         "model": "some-local", "content": [{ "type": "text", "text": "The lid." }], "usage": usage } }));
     made.import(&env);
     let status = env.run(&["status", ID]).success().stdout;
-    assert!(status.contains("63,000 of 128,000 tokens; auto-compacts at"), "{status}");
+    assert!(status.contains("63,000 of 128,000 tokens; compaction due at"), "{status}");
     let kept = told(&env, &["compact", "--trigger", "auto", "--json", ID]);
     assert_eq!(kept["nothing"], "compaction is not due yet", "{kept}");
 }

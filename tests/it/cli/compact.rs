@@ -95,7 +95,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     earlier summaries   0      0 tokens
     system prompt       0      0 tokens
     The extract names 8 of 8 requests
-    The context is at about 4,322 of 32,000 tokens; compaction is due at 24,000 (19,678 to go)
+    The context is at about 4,322 of 32,000 tokens; compaction due at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing was changed
     ");

@@ -14,7 +14,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     let shown = env.run(&["context", "native-rewind.jsonl", "--as", "anthropic", "--turns", "1"]);
     assert_snapshot!(shown, @"
     2 messages, 49 tokens (estimate): 0.1% of a window of 32,000 (default, unknown model)
-    Compaction is due at 24,000 (23,951 to go)
+    Compaction due at 24,000 (23,951 to go)
     1 of 2 turns are kept
 
     ················································································
@@ -330,7 +330,7 @@ fn an_empty_session_is_sent_as_nothing() {
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
     0 messages, 0 tokens (estimate): 0.0% of a window of 32,000 (default, unknown model)
-    Compaction is due at 24,000 (24,000 to go)
+    Compaction due at 24,000 (24,000 to go)
     ------- stderr -------
     Nothing would be sent to a model
     ");

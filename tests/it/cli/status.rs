@@ -21,7 +21,7 @@ fn a_session_file_has_no_live_file() {
     head        e91b5097, at the end of @1
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
-    context     537 of 32,000 tokens; compaction is due at 24,000 (23,463 to go)
+    context     537 of 32,000 tokens; compaction due at 24,000 (23,463 to go)
                 reported by the model
     started     2026-03-14 09:00:01
     active      2026-03-14 09:00:10
@@ -40,7 +40,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     head        id-00001, at @1
     checkpoint  @1 is the newest
     holds       2 turns, 6 entries, 8 operations
-    context     about 144 of 32,000 tokens; compaction is due at 24,000 (23,856 to go)
+    context     about 144 of 32,000 tokens; compaction due at 24,000 (23,856 to go)
     started     2001-02-03 04:05:08
     active      2001-02-03 04:05:20
     live file   ~/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
