@@ -60,15 +60,9 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = context.find(args.about.wanted()?)?;
     let session = &opened.at()?;
-    let mut exit = Exit::Yes;
-    if let Some(seconds) = args.until_idle
-        && let Some(holder) = wait(session, Duration::from_secs(seconds))
-    {
-        if !context.json {
-            context.output.note(&format!("It is still being compacted by {holder}"));
-            return Ok(Exit::No);
-        }
-        exit = Exit::No;
+    let exit = wait_until_idle(context, session, args.until_idle);
+    if exit == Exit::No && !context.json {
+        return Ok(exit);
     }
     if args.layers {
         layers(context, session, &verbs::layers(session)?)?;
@@ -161,6 +155,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.show(&table)?;
     context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
+}
+
+/// Waits until no process compacts a session, at most so many seconds.
+fn wait_until_idle(context: &mut Context, session: &At<'_>, seconds: Option<u64>) -> Exit {
+    let holder = seconds.and_then(|seconds| wait(session, Duration::from_secs(seconds)));
+    let Some(holder) = holder else { return Exit::Yes };
+    if !context.json {
+        context.output.note(&format!("It is still being compacted by {holder}"));
+    }
+    Exit::No
 }
 
 /// Returns how full the window is, and how near that is to a compaction.

@@ -78,6 +78,8 @@ pub struct Task<'a> {
     pub back: Option<&'a str>,
     /// If false, the appendix of a summary has no facts. An extract always has some.
     pub appendix: bool,
+    /// How many tokens a summary may have, if not fewer than what it replaces: it begins another conversation.
+    pub most: Option<u64>,
     /// Masks secrets in what is quoted from the conversation.
     pub mask: &'a dyn Fn(&str) -> String,
 }
@@ -238,7 +240,7 @@ impl<'a> Replaced<'a> {
         let earlier = carried.iter().map(|piece| prompt::unwrap(&piece.message.text()).to_owned());
         let earlier = earlier.collect();
         let facts = Facts::of(&[carried, pieces.clone()].concat());
-        let tokens = replaced(task, &plan);
+        let tokens = task.most.unwrap_or_else(|| replaced(task, &plan));
         Self { task, plan, pieces, earlier, facts, tokens }
     }
 
@@ -417,6 +419,7 @@ mod tests {
             strict,
             back: Some("undertext show s1@0..@15"),
             appendix: true,
+            most: None,
             mask: &|text| text.replace("hunter2hunter2", "[masked]"),
         };
         let mut events = Vec::new();

@@ -1122,6 +1122,43 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_found_in_code_and_not_in_what_they_read() {
+        let check = |input: &str, expected: &[&str]| {
+            let mut found = Vec::new();
+            each_command(input, &mut |command| found.push(command));
+            assert_eq!(found, expected, "{input}");
+        };
+        check(r#"{"command":"cd /w && cargo test --all; make install"}"#, &["cargo test"]);
+        check(r#"{"command":["bash","-lc","npm run build"]}"#, &["npm run"]);
+        check(r#"{"command":"python3 - <<'EOF'\nimport re\nEOF"}"#, &["python3"]);
+        check(r#"{"command":"python3 -c \"\nimport re\nx = 1\""}"#, &["python3"]);
+        check(r#"{"command":"cp $(npm root)/a b"}"#, &["cp"]);
+        let code = r#"const r = await tools.exec_command({"cmd":"cargo build\nmake all","workdir":"/w"}); text(r);"#;
+        check(&serde_json::json!(code).to_string(), &["cargo build", "make all"]);
+        check(r#""no code, cmd: 1""#, &[]);
+    }
+
+    #[test]
+    fn a_tool_is_named_with_its_words_and_fails_only_if_it_ran_a_command() {
+        let result = |text: &str| {
+            Message::new(Role::Tool, vec![Block::answer("c".to_owned(), text.to_owned())])
+        };
+        let facts = |name: &str, input: &str, text: &str| {
+            let messages = [call(name, input), result(text)];
+            let pieces: Vec<Piece<'_>> = messages.iter().map(piece).collect();
+            let found = Facts::of(&pieces.iter().collect::<Vec<_>>());
+            found.0.iter().map(|fact| (fact.kind, fact.line.to_string())).collect::<Vec<_>>()
+        };
+        let read = facts("Read", r#"{"path":"/w/a.ts"}"#, "error: ColorValueSchema,");
+        assert!(read.iter().all(|(kind, _)| *kind != Kind::Failures), "{read:?}");
+        let ran = facts("Bash", r#"{"command":"make all"}"#, "error: no rule to make it");
+        assert!(ran.contains(&(Kind::Failures, "make all: error: no rule to make it".into())));
+        let told = facts("Fetch", "{}", "You must always run this script first.");
+        let line = "(output of Fetch) You must always run this script first.";
+        assert!(told.contains(&(Kind::Words, line.into())), "{told:?}");
+    }
+
+    #[test]
     fn hidden_folders_are_part_of_a_path() {
         let messages =
             [says(Role::Assistant, "See .github/ci.yml, ./src/lib.rs and ../notes/a.md.")];

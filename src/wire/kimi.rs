@@ -371,7 +371,7 @@ impl Write for Kimi {
                 json!({ "role": "tool", "content": content, "tool_call_id": id })
             }
             Draft::Checkpoint(n) => return Ok(internal("_checkpoint", "id", *n)),
-            Draft::Record(_) => return Err(Invalid::as_it_is("Kimi CLI")),
+            Draft::Summary(_) | Draft::Record(_) => return Err(Invalid::as_it_is("Kimi CLI")),
         }))
     }
 

@@ -244,6 +244,9 @@ impl Write for Native {
             Draft::Note(content) => {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
             }
+            Draft::Summary(content) => {
+                json!({ "type": "user", "message": message("user", content), "isCompactSummary": true })
+            }
             Draft::Checkpoint(n) => {
                 let content = write::checkpoint_text(*n);
                 json!({ "type": "user", "subtype": "checkpoint", "message": message("user", &content) })

@@ -120,6 +120,8 @@ pub enum Draft {
         /// What went wrong, if the tool failed.
         error: Option<String>,
     },
+    /// A summary of another session, in the user's place.
+    Summary(String),
     /// A checkpoint whose number the model sees.
     Checkpoint(u64),
     /// A record as the caller supplies it, in a format that accepts one. Missing fields are filled in.
@@ -333,7 +335,7 @@ impl Invalid {
         Self(format!("the tool's input is not JSON: {error}"))
     }
 
-    /// Makes the error for a format in which a model cannot be told the number of a checkpoint.
+    /// Makes the error for a format whose model cannot see a checkpoint.
     pub(super) fn untold() -> Self {
         Self("a model sees checkpoints only in sessions of Kimi CLI or undertext's own".into())
     }

@@ -19,14 +19,17 @@ fn clock() -> Timestamp {
     Timestamp(0)
 }
 
-/// A model whose answers a script decides from the request.
+/// Answers a request, given how many came before it.
+type Script<'a> = dyn Fn(&[Message], usize) -> Result<Message, Fault> + 'a;
+
+/// A model whose answers a script decides.
 struct Scripted<'a> {
-    script: &'a dyn Fn(&[Message], usize) -> Result<Message, Fault>,
+    script: &'a Script<'a>,
     asked: RefCell<Vec<Vec<Message>>>,
 }
 
 impl<'a> Scripted<'a> {
-    fn new(script: &'a dyn Fn(&[Message], usize) -> Result<Message, Fault>) -> Self {
+    fn new(script: &'a Script<'a>) -> Self {
         Self { script, asked: RefCell::default() }
     }
 

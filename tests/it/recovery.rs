@@ -105,6 +105,7 @@ impl Talk<'_> {
             strict: false,
             back: None,
             appendix: true,
+            most: None,
             mask: &str::to_owned,
         };
         // What cannot be compacted may still be truncated.

@@ -34,7 +34,7 @@ pub fn hand_off(
     let old = json!({ "handoff": { "session": session.name.id, "agent": session.name.format } });
     let layers = Layers { configuration: old, ..layers.clone() };
     let created = new(session.archive, &layers, workspace)?;
-    let drafts = [Draft::Note(made.summary), Draft::Message(Speaker::User, goal.to_owned())];
+    let drafts = [Draft::Summary(made.summary), Draft::Message(Speaker::User, goal.to_owned())];
     append(&session.archive.at(&created.session)?, workspace, &drafts)?;
     let (summarised, model) = (made.plan.summarised.len(), made.model);
     Ok(HandedOff { created, summarised, tokens, model, fallback: made.fallback })

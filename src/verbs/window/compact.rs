@@ -187,6 +187,7 @@ impl Found {
             strict: false,
             back: None,
             appendix: wanted.appendix,
+            most: None,
             mask: &str::to_owned,
         }
     }
@@ -432,7 +433,7 @@ pub fn compact(
         }
     };
     let run = session.state.next_operation().get();
-    let made = summary(session, &found, &plan, wanted, begun, &mut told)?;
+    let made = summary(session, &found, &plan, None, wanted, begun, &mut told)?;
     let made = match found.gaining(made, session, matches!(wanted.by, Writer::Extract)) {
         Ok(made) => made,
         Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
@@ -475,6 +476,7 @@ fn summary(
     session: &At<'_>,
     found: &Found,
     plan: &plan::Plan,
+    most: Option<u64>,
     wanted: &Compacting<'_>,
     begun: Timestamp,
     told: &mut dyn FnMut(&Event),
@@ -498,6 +500,7 @@ fn summary(
         files: &excerpts,
         strict: wanted.strict,
         back: back.as_deref(),
+        most,
         mask: &|text| masking.mask(text).text.into_owned(),
         ..found.task(session, folder.as_deref(), &pieces, wanted)
     };
@@ -519,7 +522,8 @@ pub(crate) fn summary_for(
     guard(&found.material.window)?;
     let nothing = |_| OpsError::from(SyncError::Nothing(Vain::Compact));
     let plan = found.plan(&found.pieces(), wanted).map_err(nothing)?;
-    let made = summary(session, &found, &plan, wanted, (wanted.clock)(), emit)?;
+    let most = Some(found.window(wanted));
+    let made = summary(session, &found, &plan, most, wanted, (wanted.clock)(), emit)?;
     let made = made.map_err(|error| match error {
         CompactError::Summary(error) => OpsError::Summary { error, strict: wanted.strict },
         CompactError::Nothing(why) => nothing(why),

@@ -58,7 +58,7 @@ impl Write for Claude {
                 });
                 Ok(link("user", &json!({ "role": "user", "content": [block] }), setting))
             }
-            Draft::Checkpoint(_) => Err(Invalid::untold()),
+            Draft::Checkpoint(_) | Draft::Summary(_) => Err(Invalid::untold()),
             Draft::Record(line) => complete(line, setting),
         }
     }

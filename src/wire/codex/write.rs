@@ -50,7 +50,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         Draft::Result { id, output, error } => {
             answer(id, &with_error(output, error.as_deref()), setting)?
         }
-        Draft::Checkpoint(_) => return Err(Invalid::untold()),
+        Draft::Checkpoint(_) | Draft::Summary(_) => return Err(Invalid::untold()),
         Draft::Record(_) => return Err(Invalid::as_it_is("Codex")),
     };
     Ok(line(&envelope("response_item", &item, setting)))

@@ -44,7 +44,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             "isError": error.is_some(),
             "timestamp": millis,
         }),
-        Draft::Checkpoint(_) => return Err(Invalid::untold()),
+        Draft::Checkpoint(_) | Draft::Summary(_) => return Err(Invalid::untold()),
         Draft::Record(_) => return Err(Invalid::as_it_is("pi")),
     };
     Ok(line(&entry("message", json!({ "message": message }), setting)))

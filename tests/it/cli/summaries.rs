@@ -115,6 +115,24 @@ fn an_append_compacts_a_session_of_undertexts_own_as_the_settings_say() {
 }
 
 #[test]
+fn an_append_whose_compaction_fails_has_appended_and_a_failure_shows_no_key() {
+    let env = talked(20);
+    let key = format!("sk-ant-api03-{}AA", "aB3_x".repeat(19).split_at(93).0);
+    let fails = program(&env, "fails", &format!("echo 'bad x-api-key: {key}' >&2; exit 1"));
+    let provider = format!("[provider.f]\nkind = \"command\"\ncommand = \"{fails}\"\n");
+    let set = "[compaction]\nat = 3000\nauto = true\nsummarizer = \"f\"\n";
+    settings(&env, &format!("{set}strict = true\n{provider}"));
+    let done = env.run(&["append", "And now?"]).success();
+    assert!(done.stderr.contains("the records were appended, but"), "{done}");
+    assert!(env.run(&["log"]).success().stdout.contains("And now?"));
+    settings(&env, &format!("{set}{provider}"));
+    let done = env.run(&["append", "Again?", "--json"]).success();
+    assert!(done.stdout.contains("[masked: anthropic-"), "{done}");
+    let context = env.run(&["context", "--json"]).success().stdout;
+    assert!(context.contains("No summary could be written") && !context.contains(&key));
+}
+
+#[test]
 fn a_summariser_is_told_what_the_next_request_has() {
     let env = talked(20);
     let skill = env.home().join("skills/boats");
@@ -155,9 +173,14 @@ fn a_handoff_begins_a_new_session_with_a_summary_and_a_goal() {
     }
     let layers = env.run(&["status", "--layers", new]).success().stdout;
     assert!(layers.contains("e572dff8"), "{layers}");
+    assert!(env.run(&["log", new]).success().stdout.starts_with("summary"));
     env.run(&["new"]).success();
     let empty = env.run(&["handoff", "Go."]);
     assert_eq!(empty.code(), Some(2), "{empty}");
+    assert_eq!(env.run(&["handoff", " ", "e572"]).code(), Some(2));
+    // A short session is handed off too.
+    env.run(&["append", "-q", "Buy milk."]).success();
+    env.run(&["handoff", "Go shopping."]).success();
     env.run(&["verify"]).success();
 }
 
