@@ -14,7 +14,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! let workspace = verbs::workspace(folder.path());
-//! let mut archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
+//! let archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
 //! let session = verbs::new(&archive, &Layers::default(), &workspace)?.session;
 //!
 //! // A batch is one operation. Each user message gets a checkpoint before it.
@@ -23,25 +23,26 @@
 //!     Draft::Message(Speaker::Assistant, "A symbol is missing.".to_owned()),
 //!     Draft::Message(Speaker::User, "Then mend it.".to_owned()),
 //! ];
-//! let appended = verbs::append(&mut archive, &session, &workspace, &said)?;
+//! let appended = verbs::append(&archive.at(&session)?, &workspace, &said)?;
 //! assert_eq!(appended.checkpoints, [0, 1]);
 //!
 //! // You can also set a checkpoint at the current position.
-//! let marked = verbs::checkpoint(&mut archive, &session, Some("before the mending"))?;
+//! let marked = verbs::checkpoint(&archive.at(&session)?, Some("before the mending"))?;
 //! assert_eq!(marked.checkpoint, 2);
 //!
 //! // Revert to just before the second user message, with a note for the model. The reverted end gets a name.
 //! let note = Some("The symbol is in libm.");
-//! let reverted = verbs::revert(&mut archive, &session, &workspace, "1", note)?;
+//! let reverted = verbs::revert(&archive.at(&session)?, &workspace, "1", note)?;
 //! assert_eq!(reverted.left.as_deref(), Some("main.1"));
 //! let last = |archive: &Archive| -> Result<String, OpsError> {
-//!     let log = verbs::log(archive.store(), &session, None, 1)?;
+//!     let at = archive.at(&session)?;
+//!     let log = verbs::log(&at, None, 1)?;
 //!     Ok(log.lines.iter().flat_map(|line| &line.messages).map(|message| message.text()).collect())
 //! };
 //! assert!(last(&archive)?.contains("libm"));
 //!
 //! // Undo the revert.
-//! verbs::undo(&mut archive, &session, None)?;
+//! verbs::undo(&archive.at(&session)?, None)?;
 //! assert_eq!(last(&archive)?, "Then mend it.");
 //!
 //! // A long-running program uses a handle, which keeps the last messages in memory.
