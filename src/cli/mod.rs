@@ -481,8 +481,18 @@ mod tests {
                 return name.into_iter().collect();
             }
             let first = arg.get_possible_values().first().map(|value| value.get_name().to_owned());
-            let values =
-                ["1", "7d", "claude", "user", "time", "edits", "private-key", "a:direct:b", "a=b"];
+            let values = [
+                "1",
+                "7d",
+                "claude",
+                "user",
+                "time",
+                "edits",
+                "private-key",
+                "a:direct:b",
+                "a=b",
+                "1,2",
+            ];
             let values = first.into_iter().chain(values.map(str::to_owned));
             let spelt = values.map(|value| {
                 let n = arg.get_num_args().map_or(1, |range| range.min_values().max(1));

@@ -492,6 +492,8 @@ mod tests {
                 "provider.local.headers.X-Title",
                 "turn.provider",
                 "turn.tools",
+                "turn.system",
+                "turn.max_result",
                 "import.auto",
                 "exclude.folders",
                 "exclude.sessions",
