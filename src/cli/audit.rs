@@ -285,7 +285,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
     }
     if let Some(turn) = boundaries.iter().rev().find_map(|one| one.turn) {
         let all = Line::about("log").with(format!("@0..@{turn}"));
-        context.output.hint(all.to("read what was summarised"));
+        context.output.hint(all.to("read the turns before the newest compaction"));
     }
     Ok(Exit::Yes)
 }
