@@ -21,8 +21,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
-use ratatui::style::{Color, Style};
 
+use super::canvas::{self, columns};
 use super::matching::{Texts, marks};
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
@@ -258,8 +258,8 @@ impl Picker {
         if !is_tall {
             self.draw_list(body, buffer);
         } else if area.width >= WIDE {
-            let columns = [Constraint::Fill(3), one, Constraint::Fill(2)];
-            let [list, bar, side] = Layout::horizontal(columns).areas(body);
+            let parts = [Constraint::Fill(3), one, Constraint::Fill(2)];
+            let [list, bar, side] = Layout::horizontal(parts).areas(body);
             self.draw_list(list, buffer);
             for row in bar.rows() {
                 self.put(buffer, row, Label::Dim, "│");
@@ -334,11 +334,7 @@ impl Picker {
                 rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
             }
             if is_cursor {
-                self.put(buffer, line, Label::Head, "▌");
-                if self.styles.is_coloured() {
-                    let words = Rect { x: line.x + 1, width: line.width.saturating_sub(1), ..line };
-                    buffer.set_style(words, Style::reset().reversed());
-                }
+                canvas::mark_row(buffer, line, self.styles, true);
             }
             self.mark(buffer, of_title, &row.title.text);
         }
@@ -353,7 +349,8 @@ impl Picker {
             let wide = columns(safe::width(c.encode_utf8(&mut [0; 4])));
             if marks.contains(&at) && c == of_title {
                 let letter = Rect { x, width: wide, height: 1, ..area };
-                buffer.set_style(letter.intersection(area), self.style(Label::Match));
+                buffer
+                    .set_style(letter.intersection(area), canvas::style(self.styles, Label::Match));
             }
             x = x.saturating_add(wide);
         }
@@ -382,39 +379,11 @@ impl Picker {
     }
 
     fn rule(&self, buffer: &mut Buffer, area: Rect) {
-        self.put(buffer, area, Label::Dim, &"─".repeat(usize::from(area.width)));
+        canvas::rule(buffer, area, self.styles);
     }
 
-    /// Writes as much of a safe text as fits into the first line of an area.
     fn put(&self, buffer: &mut Buffer, area: Rect, label: Label, text: &str) {
-        if !area.is_empty() {
-            let width = usize::from(area.width);
-            buffer.set_stringn(area.x, area.y, safe::clip(text, width), width, self.style(label));
-        }
-    }
-
-    /// Returns the style that equals a label's escape sequence.
-    fn style(&self, label: Label) -> Style {
-        const COLOURS: [Color; 8] = [
-            Color::Black,
-            Color::Red,
-            Color::Green,
-            Color::Yellow,
-            Color::Blue,
-            Color::Magenta,
-            Color::Cyan,
-            Color::Gray,
-        ];
-        let code = label.code().filter(|_| self.styles.is_coloured()).unwrap_or_default();
-        code.split(';').fold(Style::new(), |style, code| match code.strip_prefix('3') {
-            _ if code == "1" => style.bold(),
-            _ if code == "2" => style.dim(),
-            Some(colour) => {
-                let colour = colour.parse().ok().and_then(|n: usize| COLOURS.get(n));
-                colour.map_or(style, |colour| style.fg(*colour))
-            }
-            None => style,
-        })
+        canvas::put(buffer, area, self.styles, label, text);
     }
 }
 
@@ -429,16 +398,12 @@ fn widths(rows: &[Row], column: impl Fn(&Row) -> &Vec<Piece>) -> Vec<usize> {
     (0..first.len()).map(width).collect()
 }
 
-/// Converts a number of columns to the buffer's type.
-fn columns(n: usize) -> u16 {
-    u16::try_from(n).unwrap_or(u16::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use ratatui::style::Color;
     use unicode_width::UnicodeWidthStr as _;
 
     use super::Outcome::{Cancelled, Picked, Stay};

@@ -11,7 +11,7 @@ use undertext::verbs::{self, Diff, Difference, Line, Side};
 use super::common::{counted, short};
 use super::words::Noun;
 use super::{About, CommandError, Context, Exit, archive, complete, shown};
-use crate::render::conversation::{self, Manner};
+use crate::render::conversation::{self, Detail, Manner};
 use crate::render::diff;
 use crate::render::table::{Cell, Label, Left, Right, Table};
 
@@ -147,7 +147,8 @@ fn show(
     }
     let spell = |line: &report::Line| naming.spell(line);
     let columns = context.output.width().map(|columns| columns.saturating_sub(1));
-    let manner = Manner { columns, full, ..shown::manner(context, None, &spell) };
+    let detail = if full { Detail::Full } else { Detail::Short };
+    let manner = Manner { columns, detail, ..shown::manner(context, None, &spell) };
     match row {
         Difference::Same(n) => {
             let same = format!("= {} on both sides", counted(*n, "entry", "entries"));

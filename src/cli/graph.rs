@@ -161,6 +161,29 @@ fn say_head(
     opened: &Opened,
     edited: Option<u64>,
 ) -> Result<(), CommandError> {
+    let card = opened.archive.store().card(opened.session.key)?;
+    let mut facts = facts(context, opened, edited)?;
+    let styles = context.output.styles();
+    let columns = context.output.width().unwrap_or(WIDEST).min(WIDEST);
+    let name = landing::name_of(context, opened)?;
+    let room = columns.saturating_sub(safe::width(&name) + 2);
+    let title = common::titled(card.title.as_deref());
+    facts = safe::clip(&facts, room).into_owned();
+    let title = safe::clip(&safe::line(&title), room).into_owned();
+    let gap = room.saturating_sub(safe::width(&title) + safe::width(&facts));
+    let (name, wide) = (styles.paint(Label::Id, &name), safe::width(&name) + 2);
+    let told = styles.paint(Label::Heading, &title);
+    let facts = styles.paint(Label::Dim, &facts);
+    let lead = if gap >= 2 { " ".repeat(gap) } else { format!("\n{}", " ".repeat(wide)) };
+    Ok(writeln!(context.output, "{name}  {told}{lead}{facts}")?)
+}
+
+/// Returns a session's model, when it was used, and how many files were edited, in a line.
+pub(super) fn facts(
+    context: &mut Context,
+    opened: &Opened,
+    edited: Option<u64>,
+) -> Result<String, CommandError> {
     let session = &opened.at()?;
     let card = session.archive.store().card(session.key)?;
     // Unreadable settings hide only the model.
@@ -171,18 +194,5 @@ fn say_head(
     let times = times.map(|(from, to)| context.env.zone.span(now, from, to));
     let edited = edited.filter(|n| *n > 0).map(|n| counted(n, "file", "files"));
     let facts: Vec<String> = [model, times, edited].into_iter().flatten().collect();
-    let styles = context.output.styles();
-    let columns = context.output.width().unwrap_or(WIDEST).min(WIDEST);
-    let name = landing::name_of(context, opened)?;
-    let room = columns.saturating_sub(safe::width(&name) + 2);
-    let title = common::titled(card.title.as_deref());
-    let mut facts = safe::line(&facts.join(" · ")).into_owned();
-    facts = safe::clip(&facts, room).into_owned();
-    let title = safe::clip(&safe::line(&title), room).into_owned();
-    let gap = room.saturating_sub(safe::width(&title) + safe::width(&facts));
-    let (name, wide) = (styles.paint(Label::Id, &name), safe::width(&name) + 2);
-    let told = styles.paint(Label::Heading, &title);
-    let facts = styles.paint(Label::Dim, &facts);
-    let lead = if gap >= 2 { " ".repeat(gap) } else { format!("\n{}", " ".repeat(wide)) };
-    Ok(writeln!(context.output, "{name}  {told}{lead}{facts}")?)
+    Ok(safe::line(&facts.join(" · ")).into_owned())
 }

@@ -13,6 +13,7 @@ mod archive;
 mod attach;
 mod audit;
 mod branch;
+mod browse;
 mod candidates;
 mod checkpoint;
 mod checkpoints;
@@ -210,6 +211,7 @@ commands! {
     Attach attach "attach",
     Audit audit "audit",
     Branch branch "branch",
+    Browse browse "browse",
     Checkpoint checkpoint "checkpoint",
     Checkpoints checkpoints "checkpoints",
     Clear clear "clear",

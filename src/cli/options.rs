@@ -6,7 +6,7 @@ use clap::{Args as _, ColorChoice};
 
 use super::{NAME, common};
 
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {

@@ -39,6 +39,7 @@ pub(crate) struct Manners {
 }
 
 /// The two streams of a command.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about a stream")]
 pub(crate) struct Output {
     data: BufWriter<Box<dyn Write>>,
     talk: Box<dyn Write>,
@@ -51,6 +52,8 @@ pub(crate) struct Output {
     naming: Naming,
     columns: usize,
     data_is_terminal: bool,
+    /// Keep lines within the width although the data goes elsewhere.
+    is_captured: bool,
     talk_is_terminal: bool,
     progress: Option<Drawing>,
 }
@@ -107,6 +110,7 @@ impl Output {
             naming: Naming { short: env.short, ..Naming::default() },
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
+            is_captured: false,
             talk_is_terminal: env.terminal.stderr,
             progress: (env.terminal.stderr && !manners.quiet && !env.is_dumb)
                 .then(Drawing::default),
@@ -120,6 +124,17 @@ impl Output {
         Self { data, talk: Box::new(talk), ..Self::new(env, manners) }
     }
 
+    /// Creates an output that keeps both streams, painted and `columns` wide, and what reads them.
+    #[cfg(feature = "browse")]
+    pub(crate) fn captured(env: &Env, columns: usize) -> (Self, Captured) {
+        let captured = Captured::default();
+        let stream = || Box::new(captured.clone()) as Box<dyn Write>;
+        let manners = Manners { colour: ColorChoice::Always, paged: false, quiet: false };
+        let (data, talk) = (BufWriter::new(stream()), stream());
+        let output = Self { data, talk, columns, is_captured: true, ..Self::new(env, manners) };
+        (output, captured)
+    }
+
     /// Returns the styles for data.
     pub(crate) fn styles(&self) -> Styles {
         self.data_styles
@@ -127,7 +142,7 @@ impl Output {
 
     /// Returns the width to clip data to, if stdout is a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
-        self.data_is_terminal.then_some(self.columns)
+        (self.data_is_terminal || self.is_captured).then_some(self.columns)
     }
 
     /// Returns true if only data, warnings and errors are wanted.
@@ -202,11 +217,11 @@ impl Output {
     /// Asks the terminal to copy a text (OSC 52). Returns false if stdout is not a terminal or the text is too long for
     /// terminals.
     pub(crate) fn copy(&mut self, text: &str) -> io::Result<bool> {
-        let is_possible = self.data_is_terminal && text.len() <= LONGEST_COPY;
-        if is_possible {
-            write!(self, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
+        let sequence = copying(text).filter(|_| self.data_is_terminal);
+        if let Some(sequence) = &sequence {
+            write!(self, "{sequence}")?;
         }
-        Ok(is_possible)
+        Ok(sequence.is_some())
     }
 
     /// Prints a message about what was done, or where the data is.
@@ -330,7 +345,7 @@ impl Output {
 
     /// Returns the width to wrap messages to, if stderr is a terminal.
     fn talk_width(&self) -> Option<usize> {
-        self.talk_is_terminal.then_some(self.columns)
+        (self.talk_is_terminal || self.is_captured).then_some(self.columns)
     }
 
     fn say(&mut self, shown: &str) {
@@ -363,6 +378,37 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.data.flush()
     }
+}
+
+/// What a captured output was sent.
+#[cfg(feature = "browse")]
+#[derive(Clone, Default)]
+pub(crate) struct Captured(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+#[cfg(feature = "browse")]
+impl Captured {
+    /// Returns the text so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.borrow()).into_owned()
+    }
+}
+
+#[cfg(feature = "browse")]
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the sequence that asks a terminal to copy a text (OSC 52). Returns `None` if the text is too long for terminals.
+pub(crate) fn copying(text: &str) -> Option<String> {
+    let is_possible = text.len() <= LONGEST_COPY;
+    is_possible.then(|| format!("\x1b]52;c;{}\x07", base64(text.as_bytes())))
 }
 
 /// Encodes bytes in base64.
@@ -441,6 +487,7 @@ mod tests {
                 quiet,
                 naming: Naming::default(),
                 columns: 20,
+                is_captured: false,
                 data_is_terminal: true,
                 talk_is_terminal: false,
                 progress: (!quiet).then(Drawing::default),

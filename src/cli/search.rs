@@ -267,22 +267,29 @@ impl Args {
 
     fn sought(&self) -> Result<Sought, verbs::Unfit> {
         let words = self.words.join(" ");
-        let manner = match (self.word, self.regex, self.fixed) {
-            (true, ..) => Words::Word,
-            (_, true, _) => Words::Regex,
-            (_, _, true) => Words::Literal,
-            _ => match Query::new(&words) {
-                // A query of punctuation has no words, so it is searched literally.
-                Err(verbs::Unfit::Empty) if !words.is_empty() => Words::Literal,
-                query => return query.map(Sought::Words),
-            },
-        };
         let case = match (self.ignore_case, self.case) {
             (true, _) => Case::Ignored,
             (_, true) => Case::Told,
             _ => Case::Smart,
         };
+        let manner = match (self.word, self.regex, self.fixed) {
+            (true, ..) => Words::Word,
+            (_, true, _) => Words::Regex,
+            (_, _, true) => Words::Literal,
+            _ => return sought_of(&words, case),
+        };
         Pattern::new(&words, manner, case).map(Sought::Pattern)
+    }
+}
+
+/// Returns what typed words look for: messages with these words.
+pub(super) fn sought_of(words: &str, case: Case) -> Result<Sought, verbs::Unfit> {
+    match Query::new(words) {
+        // A query of punctuation has no words, so it is searched literally.
+        Err(verbs::Unfit::Empty) if !words.is_empty() => {
+            Pattern::new(words, Words::Literal, case).map(Sought::Pattern)
+        }
+        query => query.map(Sought::Words),
     }
 }
 

@@ -349,7 +349,11 @@ fn more_of(env: &Env, listed: &ListedSession) -> [String; 2] {
 }
 
 /// Draws how full the window was along a session's path as a row of bars, and formats how full it is now.
-fn fullness(samples: &[u64], tokens: Option<u64>, window: Option<u64>) -> (String, String) {
+pub(super) fn fullness(
+    samples: &[u64],
+    tokens: Option<u64>,
+    window: Option<u64>,
+) -> (String, String) {
     let Some(window) = window.filter(|window| *window > 0) else { return Default::default() };
     let buckets = samples.len().min(BARS);
     let bar = |bucket: usize| {

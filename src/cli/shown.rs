@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
 use undertext::report::{self, Hint};
-use undertext::verbs::{self, Line, Log, Passage, Pattern, Target};
+use undertext::verbs::{self, Line, Log, Passage, Pattern, SubAgent, Target};
 
 use super::common::{counted, number, pattern};
+use super::hint::Naming;
 use super::{CommandError, Context, Exit, Opened};
 use crate::render::answers;
-use crate::render::conversation::{self, Manner};
+use crate::render::conversation::{self, Detail, Manner};
 
 /// Which entries are shown, and how much of each.
 #[derive(Debug, clap::Args)]
@@ -157,22 +158,29 @@ impl Shown {
         context.output.page()?;
         let naming = context.output.naming().clone();
         let spell = |line: &report::Line| naming.spell(line);
-        let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
-        for agent in &log.sub_agents {
-            let read = naming
-                .spell(&report::Line::about("log").option("at", format!("{:.8}", agent.last)));
-            let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
-            beneath.entry(agent.caller).or_default().push(told);
-        }
+        let beneath = beneath(&log.sub_agents, &naming);
         let folder = archive.store().card(session.key)?.folder;
-        let (full, every) = (self.full, self.all || self.verbose);
-        let manner = Manner { full, every, ..manner(context, folder.as_deref(), &spell) };
+        let detail = if self.full { Detail::Full } else { Detail::Short };
+        let every = self.all || self.verbose;
+        let manner = Manner { detail, every, ..manner(context, folder.as_deref(), &spell) };
         conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
         if !in_place.is_empty() && met.is_empty() {
             context.output.hint(Hint::mend());
         }
         Ok(exit)
     }
+}
+
+/// Returns the remarks below entries: the sub-agents that they called.
+pub(super) fn beneath(sub_agents: &[SubAgent], naming: &Naming) -> BTreeMap<EntryId, Vec<String>> {
+    let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
+    for agent in sub_agents {
+        let read =
+            naming.spell(&report::Line::about("log").option("at", format!("{:.8}", agent.last)));
+        let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
+        beneath.entry(agent.caller).or_default().push(told);
+    }
+    beneath
 }
 
 /// Returns how a conversation is shown here: whole, entry by entry. Paths are shown relative to `folder`.
@@ -186,7 +194,9 @@ pub(super) fn manner<'a>(
         zone: context.env.zone,
         now: context.env.ambient().now(),
         columns: context.output.width(),
-        full: true,
+        detail: Detail::Full,
+        thoughts: Detail::Short,
+        opened: None,
         every: true,
         folder,
         spell,

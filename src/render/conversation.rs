@@ -21,7 +21,7 @@ use std::io::{self, Write};
 
 use undertext::context::prompt;
 use undertext::model::{
-    Block, EntryId, EntryNumber, Image, Kind, Message, Text, Thinking, Timestamp,
+    Block, EntryId, EntryNumber, EntrySet, Image, Kind, Message, Text, Thinking, Timestamp,
 };
 use undertext::report;
 use undertext::verbs::Line;
@@ -30,7 +30,7 @@ use undertext::wire::{Earlier, How};
 use super::answers::{Answers, Pairs, blocks, is_own, is_plain};
 use super::call::{Caller, Said, Worth};
 use super::fields::fields;
-use super::style::{Label, Styles};
+use super::style::{Label, Span, Styles};
 use super::time::Zone;
 use super::wrap::wrap;
 use super::{harness, safe, units};
@@ -65,6 +65,28 @@ struct Room {
     rows: usize,
 }
 
+/// How much is shown of texts and calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Texts are shortened, and calls are one line each.
+    Titles,
+    /// Texts, calls and results are shortened.
+    Short,
+    /// Everything is shown in full.
+    Full,
+}
+
+/// A line of a conversation, and the entry that it shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    #[cfg_attr(
+        not(feature = "browse"),
+        expect(dead_code, reason = "only a screen unfolds entries")
+    )]
+    pub(crate) entry: Option<EntryNumber>,
+    pub(crate) spans: Vec<Span>,
+}
+
 /// How a conversation is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner<'a> {
@@ -73,8 +95,11 @@ pub(crate) struct Manner<'a> {
     pub(crate) now: Timestamp,
     /// The terminal's width.
     pub(crate) columns: Option<usize>,
-    /// Show texts whole.
-    pub(crate) full: bool,
+    pub(crate) detail: Detail,
+    /// How much is shown of the model's thoughts; [`Detail::Titles`] hides them.
+    pub(crate) thoughts: Detail,
+    /// The entries shown in full, whatever the detail.
+    pub(crate) opened: Option<&'a EntrySet>,
     /// Show every entry under its own heading.
     pub(crate) every: bool,
     /// The folder that paths are shown relative to.
@@ -90,16 +115,31 @@ pub(crate) fn write(
     beneath: &BTreeMap<EntryId, Vec<String>>,
     manner: Manner<'_>,
 ) -> io::Result<()> {
+    each_row(lines, beneath, manner, &mut |row| print(out, manner, &row))
+}
+
+/// Passes on the rows of entries in order, each entry followed by its remarks from `beneath`.
+pub(crate) fn each_row(
+    lines: &[Line],
+    beneath: &BTreeMap<EntryId, Vec<String>>,
+    manner: Manner<'_>,
+    each: &mut dyn FnMut(Row) -> io::Result<()>,
+) -> io::Result<()> {
     let mut pairs = Pairs::default();
     for line in lines.iter().filter(|_| !manner.every) {
         pairs.see(line, beneath);
     }
-    Teller::new(out, manner, INDENT, pairs.answers(lines)).tell(lines, beneath)
+    Teller::new(each, manner, INDENT, pairs.answers(lines)).tell(lines, beneath)
 }
 
 /// Writes the text, calls and results of an entry, without a heading.
 pub(crate) fn body(out: &mut dyn Write, line: &Line, manner: Manner<'_>) -> io::Result<()> {
-    Teller::new(out, manner, 0, Pairs::default().answers(&[])).body(line)
+    let mut each = |row: Row| print(out, manner, &row);
+    Teller::new(&mut each, manner, 0, Pairs::default().answers(&[])).body(line)
+}
+
+fn print(out: &mut dyn Write, manner: Manner<'_>, row: &Row) -> io::Result<()> {
+    writeln!(out, "{}", manner.styles.paint_line(&row.spans))
 }
 
 /// Returns the text of an entry, whole and without marks. `show --lines` counts the lines of this text.
@@ -183,8 +223,10 @@ enum Voice {
 }
 
 struct Teller<'a> {
-    out: &'a mut dyn Write,
+    each: &'a mut dyn FnMut(Row) -> io::Result<()>,
     manner: Manner<'a>,
+    /// The entry that the next rows show.
+    entry: Option<EntryNumber>,
     indent: usize,
     answers: Answers<'a>,
     folded: usize,
@@ -195,12 +237,21 @@ struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     fn new(
-        out: &'a mut dyn Write,
+        each: &'a mut dyn FnMut(Row) -> io::Result<()>,
         manner: Manner<'a>,
         indent: usize,
         answers: Answers<'a>,
     ) -> Self {
-        Self { out, manner, indent, answers, folded: 0, voice: Voice::Nobody, headed: None }
+        Self {
+            each,
+            manner,
+            entry: None,
+            indent,
+            answers,
+            folded: 0,
+            voice: Voice::Nobody,
+            headed: None,
+        }
     }
 
     fn tell(
@@ -258,10 +309,14 @@ impl<'a> Teller<'a> {
                 self.rows(Label::Hint, self.indent, words)?;
             }
             for checkpoint in &line.marks {
-                let n = self.manner.styles.paint(Label::Checkpoint, &format!("@{}", checkpoint.n));
                 let note = checkpoint.note.as_ref();
                 let note = note.map_or_else(|| "checkpoint".to_owned(), Text::to_text);
-                writeln!(self.out, "\n{n}  {}", safe::line(&note))?;
+                let note = format!("  {}", safe::line(&note));
+                self.put(Vec::new())?;
+                self.put(vec![
+                    (Label::Checkpoint, format!("@{}", checkpoint.n)),
+                    (Label::Plain, note),
+                ])?;
             }
         }
         self.tell_folded()
@@ -269,10 +324,12 @@ impl<'a> Teller<'a> {
 
     /// Prints how many records for the agent's own use this turn had.
     fn tell_folded(&mut self) -> io::Result<()> {
-        let told = match std::mem::take(&mut self.folded) {
-            0 => return Ok(()),
-            1 => "1 record for the agent's own use: -v shows it".to_owned(),
-            n => format!("{n} records for the agent's own use: -v shows them"),
+        let told = match (std::mem::take(&mut self.folded), self.manner.opened) {
+            (0, _) => return Ok(()),
+            (1, None) => "1 record for the agent's own use: -v shows it".to_owned(),
+            (n, None) => format!("{n} records for the agent's own use: -v shows them"),
+            (1, _) => "1 record for the agent's own use".to_owned(),
+            (n, _) => format!("{n} records for the agent's own use"),
         };
         // Before the first entry, the line belongs to no turn.
         if self.voice == Voice::Nobody {
@@ -283,10 +340,11 @@ impl<'a> Teller<'a> {
 
     fn head(&mut self, line: &Line) -> io::Result<()> {
         if self.voice != Voice::Nobody {
-            writeln!(self.out)?;
+            self.put(Vec::new())?;
         }
         self.headed = Some(line.n);
-        let Manner { styles, zone, now, every, .. } = self.manner;
+        self.entry = Some(line.n);
+        let Manner { zone, now, every, .. } = self.manner;
         let mut head = Vec::new();
         if let Some(n) = line.checkpoint {
             head.push((Label::Checkpoint, format!("@{n}")));
@@ -299,21 +357,33 @@ impl<'a> Teller<'a> {
         let time = |time| if every { zone.show(time) } else { zone.short(now, time) };
         head.extend(line.time.map(|at| (Label::Time, time(at))));
         head.extend(tokens(&line.earlier).map(|tokens| (Label::Dim, tokens)));
-        let painted = head.iter().map(|(label, text)| styles.paint(*label, text));
-        let head = painted.collect::<Vec<_>>().join("  ");
-        if line.kind == Kind::Boundary {
-            let rule = styles.paint(Label::Boundary, "────");
-            return writeln!(self.out, "{rule} {head} {rule}");
+        let is_boundary = line.kind == Kind::Boundary;
+        let gap = |columns: usize| (Label::Plain, " ".repeat(columns));
+        let rule = || (Label::Boundary, "────".to_owned());
+        let mut row: Vec<Span> =
+            is_boundary.then(|| [rule(), gap(1)]).into_iter().flatten().collect();
+        for (nth, part) in head.into_iter().enumerate() {
+            row.extend((nth > 0).then(|| gap(2)));
+            row.push(part);
         }
-        writeln!(self.out, "{head}")
+        row.extend(is_boundary.then(|| [gap(1), rule()]).into_iter().flatten());
+        self.put(row)
+    }
+
+    /// Returns true if an entry is shown in full.
+    fn is_full(&self, line: &Line) -> bool {
+        let is_opened = self.manner.opened.is_some_and(|opened| opened.contains(line.n));
+        is_opened || self.manner.detail == Detail::Full
     }
 
     fn body(&mut self, line: &Line) -> io::Result<()> {
+        self.entry = Some(line.n);
         if let Some(damage) = &line.damage {
             self.rows(Label::Error, self.indent, &format!("damaged: {damage}"))?;
         }
         // A boundary may contain the history that applies from there on.
-        let replaced = line.kind == Kind::Boundary && line.messages.len() > 1 && !self.manner.full;
+        let replaced =
+            line.kind == Kind::Boundary && line.messages.len() > 1 && !self.is_full(line);
         if replaced {
             let told = format!("{} messages replace the history", line.messages.len());
             self.rows(Label::Dim, self.indent, &told)?;
@@ -343,11 +413,10 @@ impl<'a> Teller<'a> {
 
     /// Writes a block of an entry, given its number among them.
     fn block(&mut self, line: &Line, nth: usize, block: &Block) -> io::Result<()> {
-        let (indent, every) = (self.indent, self.manner.every || self.manner.full);
+        let (indent, full) = (self.indent, self.is_full(line));
+        let every = self.manner.every || full;
         match block {
-            Block::Text(text) if self.manner.full && line.kind == Kind::Summary => {
-                self.sections(text)
-            }
+            Block::Text(text) if full && line.kind == Kind::Summary => self.sections(text),
             Block::Text(text) => {
                 let room = match line.kind {
                     // A person's note for the model gets the room of a message.
@@ -361,24 +430,29 @@ impl<'a> Teller<'a> {
             }
             Block::Thinking(thinking) => self.thinking(line, thinking),
             Block::Call { name, input, .. } => {
-                let Manner { folder, full: whole, .. } = self.manner;
-                let said = Caller { name, folder, whole }.say(input);
+                let said = Caller { name, folder: self.manner.folder, whole: full }.say(input);
                 self.call(line, &said)?;
-                if self.manner.full {
+                if full {
                     for told in said.unsaid(name, input) {
                         self.rows(Label::Dim, indent + 2, &told)?;
                     }
                 }
                 match self.answers.of(line, nth) {
-                    Some((line, block)) => self.answer(line, block, said.answer),
+                    Some((answer, block)) => {
+                        // Who opens a call wants its result too.
+                        let is_opened = full || self.is_full(answer);
+                        let answered = self.answer(answer, block, said.answer, is_opened);
+                        self.entry = Some(line.n);
+                        answered
+                    }
                     None => Ok(()),
                 }
             }
-            Block::Result { .. } => self.answer(line, block, Worth::Beginning),
+            Block::Result { .. } => self.answer(line, block, Worth::Beginning, full),
             Block::Image(found) => self.rows(Label::Dim, indent, &image(found)),
             Block::Other { name, json } if every => {
                 let told = format!("[{name}]");
-                let told = if self.manner.full { listed(told, json) } else { told };
+                let told = if full { listed(told, json) } else { told };
                 self.rows(Label::Dim, indent, &told)
             }
             Block::Other { .. } => Ok(()),
@@ -388,15 +462,19 @@ impl<'a> Teller<'a> {
     /// Writes the model's thoughts, on one line unless texts are shown whole.
     fn thinking(&mut self, line: &Line, thinking: &Thinking) -> io::Result<()> {
         let (text, indent) = (thinking.text.trim(), self.indent);
+        let full = self.is_full(line) || self.manner.thoughts == Detail::Full;
+        if self.manner.thoughts == Detail::Titles && !full {
+            return Ok(());
+        }
         if thinking.is_redacted {
-            let is_shown = self.manner.every || self.manner.full;
+            let is_shown = self.manner.every || full;
             return if is_shown { self.rows(Label::Dim, indent, REDACTED) } else { Ok(()) };
         }
         match text.lines().count() {
             0 => Ok(()),
-            _ if self.manner.full => {
+            _ if full => {
                 self.rows(Label::Dim, indent, "thinking:")?;
-                self.text(line, text, Label::Dim, indent + 2, WORDS)
+                self.whole(text, Label::Dim, indent + 2)
             }
             1 => self.row(Label::Dim, indent, &format!("thinking: {text}")),
             n => {
@@ -408,7 +486,7 @@ impl<'a> Teller<'a> {
     }
 
     fn call(&mut self, line: &Line, said: &Said) -> io::Result<()> {
-        let Manner { styles, full, every, .. } = self.manner;
+        let (full, every) = (self.is_full(line), self.manner.every);
         let is_command = said.answer == Worth::Ends;
         let has_id = !every && self.indent > 0 && self.headed != Some(line.n);
         let room = self.room(self.indent + if has_id { ID } else { 2 });
@@ -419,16 +497,18 @@ impl<'a> Teller<'a> {
             vec![self.clipped(&said.title, self.indent + ID)]
         };
         let rest = rows.split_off(rows.len().min(1));
-        let id = if has_id {
-            format!("  {}", styles.paint(Label::Dim, &short(line)))
-        } else {
-            String::new()
-        };
-        let title = styles.paint(Label::Tool, rows.first().map(String::as_str).unwrap_or_default());
-        writeln!(self.out, "{:indent$}{title}{id}", "", indent = self.indent)?;
+        let gap = |columns: usize| (Label::Plain, " ".repeat(columns));
+        let mut title = vec![gap(self.indent), (Label::Tool, rows.pop().unwrap_or_default())];
+        if has_id {
+            title.extend([gap(2), (Label::Dim, short(line))]);
+        }
+        self.put(title)?;
+        if self.manner.detail == Detail::Titles && !full {
+            return Ok(());
+        }
         let deep = self.indent + 2;
         for row in rest {
-            writeln!(self.out, "{:deep$}{}", "", styles.paint(Label::Tool, &row))?;
+            self.put(vec![gap(deep), (Label::Tool, row)])?;
         }
         let many = if full { usize::MAX } else { CHANGE.head };
         let hidden = said.body.len().saturating_sub(many);
@@ -447,8 +527,9 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    fn answer(&mut self, line: &Line, block: &Block, worth: Worth) -> io::Result<()> {
+    fn answer(&mut self, line: &Line, block: &Block, worth: Worth, full: bool) -> io::Result<()> {
         let Block::Result { id, blocks, error, .. } = block else { return Ok(()) };
+        self.entry = Some(line.n);
         let deep = if self.indent > 0 { self.indent + 2 } else { 0 };
         let text = block.answer_text();
         let whole = self.indent == 0 || self.manner.every;
@@ -467,7 +548,12 @@ impl<'a> Teller<'a> {
             let failed = if text.is_empty() { "failed" } else { "failed:" };
             self.rows(Label::Error, deep, failed)?;
         }
-        if room.rows > 0 || self.manner.full {
+        if self.manner.detail == Detail::Titles && !full {
+            return Ok(());
+        }
+        if full {
+            self.whole(text, Label::Dim, deep)?;
+        } else if room.rows > 0 {
             self.text(line, text, Label::Dim, deep, room)?;
         }
         for block in blocks {
@@ -485,6 +571,13 @@ impl<'a> Teller<'a> {
             self.rows(Label::Hint, deep, &format!("… {}", omitted(earlier)))?;
         }
         Ok(())
+    }
+
+    /// Writes a whole text.
+    fn whole(&mut self, text: &str, label: Label, indent: usize) -> io::Result<()> {
+        let room = self.room(indent);
+        let mut rows = text.lines().flat_map(|line| wrap(&safe::text(line), room));
+        rows.try_for_each(|row| self.painted(label, indent, &row))
     }
 
     /// Writes a text, cut unless texts are shown whole.
@@ -523,7 +616,7 @@ impl<'a> Teller<'a> {
     ) -> (Vec<String>, Option<String>, Vec<String>) {
         let lines: Vec<&str> = text.lines().collect();
         let wrapped = |line: &str| wrap(&safe::text(line), columns);
-        if self.manner.full {
+        if self.is_full(line) {
             return (lines.into_iter().flat_map(wrapped).collect(), None, Vec::new());
         }
         // The mark takes a line too, so it must replace more than one.
@@ -586,9 +679,13 @@ impl<'a> Teller<'a> {
 
     fn painted(&mut self, label: Label, indent: usize, row: &str) -> io::Result<()> {
         if row.is_empty() {
-            return writeln!(self.out);
+            return self.put(Vec::new());
         }
-        writeln!(self.out, "{:indent$}{}", "", self.manner.styles.paint(label, row))
+        self.put(vec![(Label::Plain, " ".repeat(indent)), (label, row.to_owned())])
+    }
+
+    fn put(&mut self, spans: Vec<Span>) -> io::Result<()> {
+        (self.each)(Row { entry: self.entry, spans })
     }
 
     /// Returns the terminal's remaining width.

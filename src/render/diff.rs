@@ -7,7 +7,7 @@ use std::time::Duration;
 use similar::{Algorithm, ChangeTag, TextDiff};
 use undertext::verbs::{Hidden, Line, Side};
 
-use super::conversation::{self, Manner};
+use super::conversation::{self, Detail, Manner};
 use super::safe;
 use super::style::{Label, Styles};
 use super::units::grouped;
@@ -68,7 +68,7 @@ pub(crate) fn changed(
     );
     writeln!(out, "{}", styles.paint(Label::Heading, &head))?;
     let unified = unified(&before, &after, AROUND);
-    let most = if manner.full { usize::MAX } else { LINES };
+    let most = if manner.detail == Detail::Full { usize::MAX } else { LINES };
     for line in unified.lines().take(most) {
         writeln!(out, "{}", styles.paint(mark(line), &safe::text(line)))?;
     }

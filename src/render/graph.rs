@@ -16,7 +16,7 @@ use undertext::report::Acts;
 use undertext::verbs::{Drawing, GraphNode, OpsError, Outlined, Spot};
 use undertext::wire::Departure;
 
-use super::style::{Label, Styles};
+use super::style::{Label, Span, Styles};
 use super::time::Zone;
 use super::{conversation, harness, safe, units};
 
@@ -30,6 +30,8 @@ const REVERTED: &str = "reverted";
 const MOST_NAMES: usize = 24;
 /// The width without a terminal.
 const WIDTH: usize = 100;
+/// Marks where the renderer places a line of text. Safe text never contains it.
+const SLOT: char = '\0';
 
 /// How a graph is shown.
 #[derive(Clone, Copy)]
@@ -126,7 +128,10 @@ impl<'a> Rows<'a> {
             let is_head = *branch == graph.current;
             let mut parts = vec![(Label::Dim, "nothing yet".to_owned())];
             parts.extend(names(std::slice::from_ref(branch), is_head.then_some(graph)));
-            writeln!(out, "{}  {}", glyph(Kind::Meta, is_head, styles), join(&parts, styles))?;
+            let (label, glyph) = glyph(Kind::Meta, is_head);
+            let mut row = vec![(label, format!("{glyph}  "))];
+            row.extend(join(parts));
+            writeln!(out, "{}", styles.paint_line(&row))?;
         }
         Ok(())
     }
@@ -134,6 +139,17 @@ impl<'a> Rows<'a> {
     /// Writes the row of a node. Rows are written in order.
     pub(crate) fn row(&mut self, out: &mut dyn Write, node: &GraphNode) -> io::Result<()> {
         let styles = self.look.styles;
+        self.lines(node).iter().try_for_each(|line| writeln!(out, "{}", styles.paint_line(line)))
+    }
+
+    /// Returns true if a node shows its turn's number.
+    #[cfg(feature = "browse")]
+    pub(crate) fn has_number(&self, node: &GraphNode) -> bool {
+        self.numbered.get(node.node).copied().unwrap_or_default()
+    }
+
+    /// Returns the lines of a node: its row, and the edges below it. Rows are drawn in order.
+    pub(crate) fn lines(&mut self, node: &GraphNode) -> Vec<Vec<Span>> {
         let parents: Vec<_> = node.parents.iter().copied().map(Ancestor::Parent).collect();
         let edges = self.renderer.width(Some(&node.node), Some(&parents));
         let room = self.width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
@@ -141,25 +157,37 @@ impl<'a> Rows<'a> {
         let mut text = if self.look.all {
             message(node, self.graph, self.look, has_number, room)
         } else {
-            self.turn(node, has_number, room)
+            vec![self.turn(node, has_number, room)]
         };
         if self.roots.contains(&node.node) && self.first != Some(node.node) {
-            text.push('\n');
-            text.push_str(&styles.paint(Label::Dim, &safe::clip(STARTS_OVER, room)));
+            text.push(vec![(Label::Dim, safe::clip(STARTS_OVER, room).into_owned())]);
         }
-        let glyph = glyph(node.kind, node.is_head, styles);
-        // Rows of edges may end in spaces.
-        for line in self.renderer.next_row(node.node, parents, glyph, text).lines() {
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
+        let (label, glyph) = glyph(node.kind, node.is_head);
+        let slots = vec![SLOT.to_string(); text.len()].join("\n");
+        let drawn = self.renderer.next_row(node.node, parents, glyph.to_owned(), slots);
+        let mut text = text.into_iter();
+        let line = |line: &str| {
+            let (edges, is_followed) =
+                line.split_once(SLOT).map_or((line, false), |(edges, _)| (edges, true));
+            let mut spans = match edges.split_once(glyph) {
+                Some((before, after)) => vec![
+                    (Label::Plain, before.to_owned()),
+                    (label, glyph.to_owned()),
+                    (Label::Plain, after.to_owned()),
+                ],
+                None => vec![(Label::Plain, edges.to_owned())],
+            };
+            spans.extend(text.next().filter(|_| is_followed).into_iter().flatten());
+            spans
+        };
+        drawn.lines().map(line).collect()
     }
 }
 
 impl Rows<'_> {
     /// Returns the row of a turn's node.
-    fn turn(&self, node: &GraphNode, has_number: bool, room: usize) -> String {
-        let Look { styles, zone, .. } = self.look;
+    fn turn(&self, node: &GraphNode, has_number: bool, room: usize) -> Vec<Span> {
+        let zone = self.look.zone;
         let Columns { number: wide, time, is_dated, acts, names } = self.columns;
         let checkpoint = node.checkpoint.filter(|_| has_number);
         let shown = checkpoint.map(|n| number(n, node.own.as_deref())).unwrap_or_default();
@@ -168,12 +196,11 @@ impl Rows<'_> {
             zone.moment(at).format(form).to_string()
         });
         let gap = " ".repeat(wide.saturating_sub(safe::width(&shown)));
-        let mut row = styles.paint(Label::Checkpoint, &format!("{shown}{gap}"));
-        row.push_str("  ");
+        let space = |columns: usize| (Label::Plain, " ".repeat(columns));
+        let mut row = vec![(Label::Checkpoint, format!("{shown}{gap}")), space(2)];
         if time > 0 {
             let moment = format!("{:>time$}", moment.unwrap_or_default());
-            row.push_str(&styles.paint(Label::Time, &moment));
-            row.push_str("  ");
+            row.extend([(Label::Time, moment), space(2)]);
         }
         let done = node.acts.map(acts_words).unwrap_or_default();
         let ends = names_of(node);
@@ -189,26 +216,25 @@ impl Rows<'_> {
         let width: usize = words.iter().map(|(_, text)| safe::width(text) + 2).sum();
         let is_alone = done.is_empty() && ends.is_empty();
         let for_words = if is_alone { room } else { room.saturating_sub(right).max(LEAST_WORDS) };
-        row.push_str(&clipped(&words, for_words, styles));
+        row.extend(clipped(&words, for_words));
         if is_alone {
             return row;
         }
         let used = width.saturating_sub(2).min(for_words);
-        row.push_str(&" ".repeat(for_words.saturating_sub(used)));
+        row.push(space(for_words.saturating_sub(used)));
         if has_acts && acts > 0 {
-            row.push_str("  ");
-            row.push_str(&styles.paint(Label::Dim, &format!("{done:>acts$}")));
+            row.extend([space(2), (Label::Dim, format!("{done:>acts$}"))]);
         }
         if !ends.is_empty() {
-            row.push_str("  ");
-            row.push_str(&join(&ends, styles));
+            row.push(space(2));
+            row.extend(join(ends));
         }
         row
     }
 
     /// Returns the text of a node's row, in parts.
-    fn words(&self, node: &GraphNode) -> Vec<(Label, String)> {
-        let mut words: Vec<(Label, String)> = found(node).into_iter().collect();
+    fn words(&self, node: &GraphNode) -> Vec<Span> {
+        let mut words: Vec<Span> = found(node).into_iter().collect();
         if node.is_sub_agent {
             words.push((Label::Dim, "sub-agent:".to_owned()));
         }
@@ -253,7 +279,7 @@ impl Rows<'_> {
 }
 
 /// Returns the names at the end of a row.
-fn names_of(node: &GraphNode) -> Vec<(Label, String)> {
+fn names_of(node: &GraphNode) -> Vec<Span> {
     let names = safe::line(&node.branches.join(", ")).into_owned();
     let mut ends = Vec::new();
     if !names.is_empty() {
@@ -280,7 +306,7 @@ fn acts_words(acts: Acts) -> String {
 }
 
 /// Joins as many of the parts as fit on one line.
-fn clipped(parts: &[(Label, String)], room: usize, styles: Styles) -> String {
+fn clipped(parts: &[Span], room: usize) -> Vec<Span> {
     let (mut left, mut fit) = (room, Vec::new());
     for (label, text) in parts {
         let text = safe::clip(text, left);
@@ -289,7 +315,7 @@ fn clipped(parts: &[(Label, String)], room: usize, styles: Styles) -> String {
             fit.push((*label, text.into_owned()));
         }
     }
-    join(&fit, styles)
+    join(fit)
 }
 
 /// Chooses the node that shows each number: the first one that got it; among several arms there, the newest.
@@ -307,11 +333,11 @@ fn numbered(mut numbers: Vec<(CheckpointNumber, usize, &[usize])>) -> Vec<bool> 
     numbered
 }
 
-fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
+fn glyph(kind: Kind, is_head: bool) -> (Label, &'static str) {
     match kind {
-        _ if is_head => styles.paint(Label::Head, "◉"),
-        Kind::Boundary => styles.paint(Label::Boundary, "◆"),
-        _ => "○".to_owned(),
+        _ if is_head => (Label::Head, "◉"),
+        Kind::Boundary => (Label::Boundary, "◆"),
+        _ => (Label::Plain, "○"),
     }
 }
 
@@ -331,7 +357,7 @@ fn message(
     look: Look<'_>,
     has_number: bool,
     room: usize,
-) -> String {
+) -> Vec<Vec<Span>> {
     let mut before = Vec::new();
     if let Some(n) = node.checkpoint.filter(|_| has_number) {
         before.push((Label::Checkpoint, format!("@{n}")));
@@ -380,8 +406,7 @@ fn message(
     if node.damage.is_some() {
         before.push((Label::Error, "damaged".to_owned()));
     }
-    let width =
-        |parts: &[(Label, String)]| parts.iter().map(|(_, text)| safe::width(text) + 2).sum();
+    let width = |parts: &[Span]| parts.iter().map(|(_, text)| safe::width(text) + 2).sum();
     let (led, followed): (usize, usize) = (width(&before), width(&after));
     let words = harness::unwrap(&node.words);
     let words = safe::line(&words);
@@ -393,31 +418,31 @@ fn message(
     }
     if fits {
         before.extend(after);
-        return join(&before, look.styles);
+        return vec![join(before)];
     }
     // Text that does not fit continues on further rows.
-    let mut rows = vec![join(&before, look.styles)];
-    let mut row: Vec<(Label, String)> = Vec::new();
+    let mut rows = vec![join(before)];
+    let mut row: Vec<Span> = Vec::new();
     for (label, text) in after {
         let text = safe::clip(&text, room).into_owned();
         let wide: usize = width(&row);
         if !row.is_empty() && wide + safe::width(&text) > room {
-            rows.push(join(&std::mem::take(&mut row), look.styles));
+            rows.push(join(std::mem::take(&mut row)));
         }
         row.push((label, text));
     }
-    rows.push(join(&row, look.styles));
-    rows.join("\n")
+    rows.push(join(row));
+    rows
 }
 
 /// Formats the number of matching entries of a node.
-fn found(node: &GraphNode) -> Option<(Label, String)> {
+fn found(node: &GraphNode) -> Option<Span> {
     let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
     (node.found > 0).then(|| (Label::Match, format!("found{times}")))
 }
 
 /// Returns remarks about a node, besides its text.
-fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
+fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<Span> {
     let mut remarks = Vec::new();
     if node.cut > 0 {
         remarks.push((Label::Note, format!("{} cut", node.cut)));
@@ -442,7 +467,7 @@ fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
 }
 
 /// Returns the names of a node. At the session's place, adds the turn unless it is the newest.
-fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<(Label, String)> {
+fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<Span> {
     let mut names: Vec<_> =
         branches.iter().map(|name| (Label::Branch, format!("[{}]", safe::line(name)))).collect();
     if let Some(graph) = here {
@@ -458,8 +483,14 @@ fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<(Label, String)
     names
 }
 
-fn join(parts: &[(Label, String)], styles: Styles) -> String {
-    let painted: Vec<String> =
-        parts.iter().map(|(label, text)| styles.paint(*label, text)).collect();
-    painted.join("  ")
+/// Separates the parts of a row.
+fn join(parts: Vec<Span>) -> Vec<Span> {
+    let mut joined = Vec::with_capacity(parts.len() * 2);
+    for part in parts {
+        if !joined.is_empty() {
+            joined.push((Label::Plain, "  ".to_owned()));
+        }
+        joined.push(part);
+    }
+    joined
 }

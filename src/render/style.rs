@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+/// A piece of a line, as safe text.
+pub(crate) type Span = (Label, String);
+
 /// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
@@ -26,6 +29,43 @@ pub(crate) enum Label {
     Match,
     Added,
     Removed,
+}
+
+/// All labels; of those that look the same, the first one stands for the others.
+#[cfg(feature = "browse")]
+const LABELS: [Label; 19] = [
+    Label::Plain,
+    Label::Heading,
+    Label::Dim,
+    Label::Id,
+    Label::Time,
+    Label::Branch,
+    Label::Head,
+    Label::Checkpoint,
+    Label::Boundary,
+    Label::User,
+    Label::Assistant,
+    Label::Tool,
+    Label::Note,
+    Label::Hint,
+    Label::Warning,
+    Label::Error,
+    Label::Match,
+    Label::Added,
+    Label::Removed,
+];
+
+/// Splits a painted line into its pieces, each with a label that is painted in the same way.
+#[cfg(feature = "browse")]
+pub(crate) fn unpaint(line: &str) -> Vec<Span> {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().map(|text| (Label::Plain, text.to_owned()));
+    let painted = parts.filter_map(|part| {
+        let (code, text) = part.split_once('m')?;
+        let label = LABELS.into_iter().find(|label| label.code() == Some(code));
+        Some((label.unwrap_or(Label::Plain), text.to_owned()))
+    });
+    first.into_iter().chain(painted).filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// Decides whether labels are painted.
@@ -73,6 +113,12 @@ impl Styles {
         self.coloured
     }
 
+    /// Paints a line and drops the white space at its end.
+    pub(crate) fn paint_line(self, spans: &[Span]) -> String {
+        let painted: String = spans.iter().map(|(label, text)| self.paint(*label, text)).collect();
+        painted.trim_end().to_owned()
+    }
+
     /// Paints safe text in its label's colour, line by line, because pagers reset colour at the end of a line.
     pub(crate) fn paint(self, label: Label, text: &str) -> String {
         let (true, Some(code)) = (self.coloured, label.code()) else {
@@ -99,6 +145,20 @@ mod tests {
     #[test]
     fn plain_styles_leave_text_as_it_is() {
         assert_eq!(Styles::PLAIN.paint(Label::Error, "a\nb"), "a\nb");
+    }
+
+    #[cfg(feature = "browse")]
+    #[test]
+    fn a_painted_line_splits_into_its_pieces() {
+        let spans: Vec<Span> = LABELS.map(|label| (label, format!("{label:?} "))).into();
+        let painted: String =
+            spans.iter().map(|(label, text)| Styles::COLOURED.paint(*label, text)).collect();
+        let parts = unpaint(&painted);
+        assert_eq!(parts.len(), spans.len());
+        for ((label, text), (other, same)) in spans.iter().zip(&parts) {
+            assert_eq!((label.code(), text), (other.code(), same));
+        }
+        assert_eq!(unpaint(""), []);
     }
 
     #[test]

@@ -355,7 +355,8 @@ pub(super) const EXAMPLE_FILE: File<'_> =
     File { name: "the example", author: Author::User, text: EXAMPLE };
 
 /// The sections whose keys are names that the user chooses.
-const FREE: [&[&str]; 5] = [
+const FREE: [&[&str]; 6] = [
+    &["keys"],
     &["models"],
     &["channels"],
     &["channels", "*", "users"],
@@ -503,6 +504,7 @@ mod tests {
                 "secrets.allow_entries",
                 "mask.homes",
                 "mask.emails",
+                "keys.undo",
             ]
         );
     }
@@ -592,6 +594,7 @@ mod tests {
             exclude: Exclude::default(),
             secrets: Secrets::default(),
             mask: Mask::default(),
+            keys: [("undo".to_owned(), vec!["u".to_owned()])].into(),
         };
         assert_eq!(settings, expected);
     }

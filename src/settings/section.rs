@@ -38,6 +38,8 @@ pub struct Settings {
     pub secrets: Secrets,
     /// What is masked in documents in addition to secrets.
     pub mask: Mask,
+    /// The keys of `browse` that replace the usual ones, by the name of what they do.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 /// When the bare program suggests the next step.

@@ -6,6 +6,7 @@ mod attach;
 mod audit;
 mod backup;
 mod branch;
+mod browse;
 mod calls;
 mod checkpoint;
 mod claude;

@@ -1,0 +1,99 @@
+//! Drawing into a buffer: labelled text, by display columns.
+//!
+//! Invariant: no text is drawn without going through [`safe`].
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+
+use crate::render::safe;
+use crate::render::style::{Label, Span, Styles};
+
+const COLOURS: [Color; 8] = [
+    Color::Black,
+    Color::Red,
+    Color::Green,
+    Color::Yellow,
+    Color::Blue,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Gray,
+];
+
+/// Writes as much of a text as fits into the first line of an area.
+pub(super) fn put(buffer: &mut Buffer, area: Rect, styles: Styles, label: Label, text: &str) {
+    if !area.is_empty() {
+        let width = usize::from(area.width);
+        let text = safe::line(text);
+        let style = style(styles, label);
+        buffer.set_stringn(area.x, area.y, safe::clip(&text, width), width, style);
+    }
+}
+
+/// Writes as much of a line as fits into the first line of an area.
+pub(super) fn put_line(buffer: &mut Buffer, area: Rect, styles: Styles, line: &[Span]) {
+    let all: usize = line.iter().map(|(_, text)| safe::width(text)).sum();
+    let mut rest = area;
+    for (label, text) in line {
+        // Only the piece at the edge shows that something was cut.
+        let is_cut = all > usize::from(area.width);
+        let wide = safe::width(text);
+        put(buffer, rest, styles, *label, text);
+        if is_cut && wide >= usize::from(rest.width) {
+            break;
+        }
+        let taken = columns(wide).min(rest.width);
+        rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
+    }
+}
+
+/// Writes a text at the right edge of an area's first line, and returns the area that is left.
+pub(super) fn put_right(buffer: &mut Buffer, area: Rect, styles: Styles, span: &Span) -> Rect {
+    let (label, text) = span;
+    let wide = columns(safe::width(text));
+    if wide > area.width {
+        return area;
+    }
+    let at = Rect { x: area.right() - wide, width: wide, ..area };
+    put(buffer, at, styles, *label, text);
+    Rect { width: area.width - wide, ..area }
+}
+
+/// Draws a line over the first row of an area.
+pub(super) fn rule(buffer: &mut Buffer, area: Rect, styles: Styles) {
+    put(buffer, area, styles, Label::Dim, &"─".repeat(usize::from(area.width)));
+}
+
+/// Marks a row as the one under the cursor.
+pub(super) fn mark_row(buffer: &mut Buffer, row: Rect, styles: Styles, is_focused: bool) {
+    put(buffer, row, styles, Label::Head, "▌");
+    if styles.is_coloured() && is_focused {
+        let words = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
+        buffer.set_style(words, Style::reset().reversed());
+    }
+}
+
+/// Returns an area without its first columns.
+pub(super) fn after(area: Rect, taken: usize) -> Rect {
+    let taken = columns(taken).min(area.width);
+    Rect { x: area.x + taken, width: area.width - taken, ..area }
+}
+
+/// Returns the style that equals a label's escape sequence.
+pub(super) fn style(styles: Styles, label: Label) -> Style {
+    let code = label.code().filter(|_| styles.is_coloured()).unwrap_or_default();
+    code.split(';').fold(Style::new(), |style, code| match code.strip_prefix('3') {
+        _ if code == "1" => style.bold(),
+        _ if code == "2" => style.dim(),
+        Some(colour) => {
+            let colour = colour.parse().ok().and_then(|n: usize| COLOURS.get(n));
+            colour.map_or(style, |colour| style.fg(*colour))
+        }
+        None => style,
+    })
+}
+
+/// Converts a number of columns to the buffer's type.
+pub(super) fn columns(n: usize) -> u16 {
+    u16::try_from(n).unwrap_or(u16::MAX)
+}

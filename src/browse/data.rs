@@ -1,0 +1,175 @@
+//! The values between the state of `browse` and the face that calls verbs for it: what it asks for, and the answers.
+
+use std::collections::BTreeMap;
+
+use undertext::model::{EntryId, SessionName};
+use undertext::report::{GraphNode, ListedSession};
+use undertext::verbs::Line;
+
+use crate::render::style::Span;
+
+/// A session in the list.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionRow {
+    pub(crate) listed: ListedSession,
+    /// The shortest word that commands accept for it.
+    pub(crate) word: String,
+    pub(crate) title: String,
+    pub(crate) age: String,
+    pub(crate) folder: String,
+    /// Works in the current folder or below it.
+    pub(crate) is_here: bool,
+    /// How full the window was and is, such as `▁▃▆ 21k of 200k (10%)`.
+    pub(crate) context: String,
+}
+
+/// The list of sessions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sessions {
+    pub(crate) rows: Vec<SessionRow>,
+    /// The current folder.
+    pub(crate) here: String,
+    /// False while more sessions are being read.
+    pub(crate) is_whole: bool,
+    /// Where agents' sessions were looked for.
+    pub(crate) looked_in: String,
+}
+
+/// The beginning of a session's graph. More rows follow unless it is whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    pub(crate) session: SessionName,
+    pub(crate) word: String,
+    pub(crate) title: String,
+    /// Its model, when it was used, and how many files were edited.
+    pub(crate) facts: String,
+    /// The width that its rows are laid out for.
+    pub(crate) columns: usize,
+    pub(crate) turns: Vec<TurnRow>,
+    pub(crate) is_whole: bool,
+    /// The operation that an undo would undo.
+    pub(crate) undo: Option<String>,
+    /// The agent that has it open.
+    pub(crate) open: Option<String>,
+    /// The agent's file, if it was deleted.
+    pub(crate) deleted: Option<String>,
+    /// The change that waits for the next resume.
+    pub(crate) waiting: Option<String>,
+}
+
+/// A row of a graph, and the edges below it.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnRow {
+    pub(crate) node: GraphNode,
+    /// True if the row shows the turn's number.
+    pub(crate) has_number: bool,
+    pub(crate) lines: Vec<Vec<Span>>,
+}
+
+impl TurnRow {
+    /// Returns the place that commands accept for it.
+    pub(crate) fn place(&self) -> String {
+        match self.node.checkpoint.filter(|_| self.has_number) {
+            Some(n) => format!("@{n}"),
+            None => format!("{:.8}", self.node.id),
+        }
+    }
+}
+
+/// The conversation of a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversation {
+    pub(crate) session: SessionName,
+    pub(crate) place: String,
+    pub(crate) lines: Vec<Line>,
+    /// Remarks below entries.
+    pub(crate) beneath: BTreeMap<EntryId, Vec<String>>,
+    /// The session's folder, which paths are shown relative to.
+    pub(crate) folder: Option<String>,
+}
+
+/// A place that a search found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) session: SessionName,
+    /// The entry, or the turn if its id cannot be read.
+    pub(crate) entry: Option<EntryId>,
+    /// The turn, such as `@14`.
+    pub(crate) turn: Option<String>,
+    /// The row of the list: when, which session, and where the text is.
+    pub(crate) head: Vec<Span>,
+    /// The text, for the preview.
+    pub(crate) text: Vec<String>,
+}
+
+/// What the state asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Draw the graph of a session, in so many columns.
+    Graph(SessionName, usize),
+    /// Read a place of a session.
+    Read(SessionName, String),
+    /// Read an entry as it was before it was cut.
+    Whole(SessionName, EntryId),
+    /// Try a command line, changing nothing, and report what it would do.
+    Plan(Vec<String>),
+    /// Run a command line and show its report.
+    Run(Vec<String>),
+    /// Run a command line that only reads, and show its output.
+    Show(Vec<String>),
+    /// Search all sessions for words.
+    Search(String),
+    Copy(String),
+    /// Leave the screen, run a command line, and come back.
+    Outside(Vec<String>),
+    /// The same for a typed command line, on this session unless it names one.
+    Command(String, Option<SessionName>),
+    Suspend,
+    Quit,
+}
+
+/// An answer to what the state asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Sessions(Sessions),
+    Graph(Graph),
+    /// Further rows of a graph; the last ones if `is_whole`.
+    Turns {
+        session: SessionName,
+        turns: Vec<TurnRow>,
+        is_whole: bool,
+    },
+    Conversation(Conversation),
+    /// An entry without its cuts.
+    Whole(SessionName, Box<Line>),
+    /// What a command line would do, and the agent that has the session open.
+    Plan {
+        args: Vec<String>,
+        report: Report,
+        open: Option<String>,
+    },
+    /// What a command line did.
+    Done {
+        args: Vec<String>,
+        report: Report,
+    },
+    /// What a command line shows.
+    Shown {
+        args: Vec<String>,
+        report: Report,
+    },
+    Found {
+        words: String,
+        found: Vec<Found>,
+        total: String,
+    },
+    /// An error of a read.
+    Failed(String),
+}
+
+/// What a command line printed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) is_done: bool,
+    pub(crate) lines: Vec<Vec<Span>>,
+}

@@ -1,0 +1,169 @@
+//! The reading pane: the conversation of a turn as rows, with a cursor, folds and matches.
+
+use undertext::model::{EntryId, EntryNumber, EntrySet, Kind, Message, Timestamp};
+use undertext::report;
+use undertext::verbs::Line;
+
+use super::data::Conversation;
+use super::list::{Cursor, Way};
+use crate::render::conversation::{self, Detail, Manner, Row};
+use crate::render::harness;
+use crate::render::style::Styles;
+use crate::render::time::Zone;
+
+/// What stands for the command that shows the rest of a text.
+const OPENS: &str = "⏎ unfolds";
+
+/// A conversation, laid out for a width.
+pub(super) struct Reader {
+    pub(super) shown: Option<Conversation>,
+    pub(super) detail: Detail,
+    pub(super) thoughts: Detail,
+    pub(super) cursor: Cursor,
+    /// The rows, and the width that they are laid out for; empty if they must be laid out again.
+    rows: Option<(usize, Vec<Row>)>,
+    opened: EntrySet,
+}
+
+impl Reader {
+    pub(super) fn new() -> Self {
+        Self {
+            shown: None,
+            detail: Detail::Short,
+            thoughts: Detail::Short,
+            cursor: Cursor::default(),
+            rows: None,
+            opened: EntrySet::default(),
+        }
+    }
+
+    /// Shows a conversation. The cursor and the folds stay if it is the one that was shown.
+    pub(super) fn show(&mut self, shown: Conversation) {
+        let key = |it: &Conversation| (it.session.clone(), it.place.clone());
+        if self.shown.as_ref().map(key) != Some(key(&shown)) {
+            self.cursor = Cursor::default();
+            self.opened = EntrySet::default();
+        }
+        self.shown = Some(shown);
+        self.rows = None;
+    }
+
+    /// Shows nothing.
+    pub(super) fn clear(&mut self) {
+        self.shown = None;
+        self.rows = None;
+    }
+
+    /// Puts an entry in the place of its cut form.
+    pub(super) fn replace(&mut self, whole: &Line) {
+        let lines = self.shown.iter_mut().flat_map(|shown| &mut shown.lines);
+        lines.filter(|line| line.n == whole.n).for_each(|line| line.clone_from(whole));
+        self.rows = None;
+    }
+
+    /// Lays the conversation out for a width, if it is not yet.
+    pub(super) fn lay_out(&mut self, columns: usize, zone: Zone, now: Timestamp) {
+        if self.rows.as_ref().is_some_and(|(wide, _)| *wide == columns) {
+            return;
+        }
+        let mut rows = Vec::new();
+        if let Some(shown) = &self.shown {
+            let manner = Manner {
+                styles: Styles::PLAIN,
+                zone,
+                now,
+                columns: Some(columns),
+                detail: self.detail,
+                thoughts: self.thoughts,
+                opened: Some(&self.opened),
+                every: false,
+                folder: shown.folder.as_deref(),
+                spell: &|_: &report::Line| OPENS.to_owned(),
+            };
+            let mut each = |row| {
+                rows.push(row);
+                Ok(())
+            };
+            // Writing to a list does not fail.
+            let _ = conversation::each_row(&shown.lines, &shown.beneath, manner, &mut each);
+        }
+        self.cursor.limit(rows.len());
+        self.rows = Some((columns, rows));
+    }
+
+    pub(super) fn rows(&self) -> &[Row] {
+        self.rows.as_ref().map_or(&[], |(_, rows)| rows)
+    }
+
+    /// Unfolds or folds the entry under the cursor. Returns the entry if it was unfolded.
+    pub(super) fn toggle(&mut self) -> Option<EntryNumber> {
+        let entry = self.rows().get(self.cursor.at)?.entry?;
+        let is_open = self.opened.contains(entry);
+        if is_open {
+            self.opened = self.opened.iter().filter(|other| *other != entry).collect();
+        } else {
+            self.opened.insert(entry);
+        }
+        self.rows = None;
+        (!is_open).then_some(entry)
+    }
+
+    /// Unfolds everything, or folds it if everything is unfolded.
+    pub(super) fn toggle_all(&mut self) {
+        let all: EntrySet = self.lines().iter().map(|line| line.n).collect();
+        let is_open = all.iter().all(|entry| self.opened.contains(entry));
+        self.opened = if is_open { EntrySet::default() } else { all };
+        self.rows = None;
+    }
+
+    pub(super) fn set_detail(&mut self) {
+        self.detail = next(self.detail);
+        self.rows = None;
+    }
+
+    pub(super) fn set_thoughts(&mut self) {
+        self.thoughts = next(self.thoughts);
+        self.rows = None;
+    }
+
+    pub(super) fn lines(&self) -> &[Line] {
+        self.shown.as_ref().map_or(&[], |shown| &shown.lines)
+    }
+
+    /// Returns the user's prompt.
+    pub(super) fn prompt(&self) -> Option<String> {
+        let line = self.lines().iter().find(|line| line.kind == Kind::User)?;
+        let text = line.messages.iter().map(Message::text).collect::<Vec<_>>().join("\n");
+        let text = harness::unwrap(&text).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns the first entry with hidden text among an entry and the results that follow it.
+    pub(super) fn cut_entry(&self, entry: EntryNumber) -> Option<EntryId> {
+        let mut lines = self.lines().iter().skip_while(|line| line.n != entry);
+        let first = lines.next()?;
+        let results = lines.take_while(|line| line.kind == Kind::Result);
+        [first].into_iter().chain(results).find(|line| !line.cuts.is_empty())?.id
+    }
+
+    /// Returns the texts of the rows.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let text = |row: &Row| row.spans.iter().map(|(_, text)| text.as_str()).collect();
+        self.rows().iter().map(text).collect()
+    }
+
+    /// Moves the cursor to the next row with a text, or the previous one. Returns false if there is none.
+    pub(super) fn find(&mut self, sought: &str, way: Way) -> bool {
+        let texts = self.texts();
+        self.cursor.find(&texts, sought, way)
+    }
+}
+
+/// Returns the next amount of detail.
+fn next(detail: Detail) -> Detail {
+    match detail {
+        Detail::Titles => Detail::Short,
+        Detail::Short => Detail::Full,
+        Detail::Full => Detail::Titles,
+    }
+}

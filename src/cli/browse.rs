@@ -1,0 +1,785 @@
+//! `browse`: the screen of all sessions.
+//!
+//! The screen runs on this thread and never waits. A second thread opens the store, calls the verbs and sends what they report.
+//! Requests that a newer one replaces are dropped, and a long graph is sent in slices. A third thread lists the sessions.
+//!
+//! ```text
+//! this thread      keys ──> state ──> Effect ─────┐        state <── Answer
+//! second thread                                   └> verb ──> report ──┤
+//! third thread     every few seconds                 list ─────────────┘
+//! ```
+
+use anyhow::anyhow;
+use undertext::report::Line;
+
+use super::{About, CommandError, Context, Exit};
+
+/// Show all sessions on a screen: read, go back, search
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext browse
+  undertext browse 7c2a           begin with this session
+
+Three panes show the sessions, the turns of one, and the conversation of one
+turn; a terminal of less than 110 columns shows two. Keys:
+
+  j k J K space    move in a pane, by turns, page the conversation
+  tab 1 2 3        another pane          enter  open, or unfold
+  / s f a          filter, search all, choose the folder or the agent
+  r R u U b c      revert, keep this turn, undo, redo, switch, compare
+  o : y ? q        resume, any command, copy, all keys, quit
+
+A change asks first, and says which turns move. The screen follows sessions as
+agents write them.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let env = &context.env;
+    let takes_sequences = env.variable("TERM").is_some() && !env.is_dumb;
+    if context.json || !(env.terminal.stdin && env.terminal.stderr && takes_sequences) {
+        let error = anyhow!("this needs a terminal that can move its cursor");
+        return Err(CommandError::user(error)
+            .hinted(Line::new("sessions").to("list the sessions"))
+            .hinted(Line::new("graph").to("see the turns of one"))
+            .hinted(Line::new("log").to("read it")));
+    }
+    screen::run(context, args)
+}
+
+#[cfg(not(feature = "browse"))]
+mod screen {
+    use anyhow::anyhow;
+
+    use super::{Args, CommandError, Context, Exit};
+
+    pub(super) fn run(_context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+        args.about.wanted()?;
+        Err(CommandError::user(anyhow!("this program was built without screens")))
+    }
+}
+
+#[cfg(feature = "browse")]
+mod screen {
+    use std::collections::{BTreeMap, BTreeSet, VecDeque};
+    use std::ffi::{OsStr, OsString};
+    use std::io::{self, BufRead as _, Write as _};
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use anyhow::{Context as _, anyhow};
+    use chrono::Datelike as _;
+    use undertext::disk::Stamp;
+    use undertext::model::{EntryId, SessionName, Timestamp};
+    use undertext::report::{Hit, ListedSession};
+    use undertext::store::SessionFilter;
+    use undertext::verbs::{self, Case, Detail, Having, Order, Search, Sort};
+
+    use super::{Args, CommandError, Exit};
+    use crate::browse::{
+        self, Answer, Browse, Conversation, Effect, Found, Graph, Host, Keys, Look, Report,
+        SessionRow, Sessions, TurnRow, Wake,
+    };
+    use crate::cli::env::{Env, Terminal};
+    use crate::cli::hint::Naming;
+    use crate::cli::options::Global;
+    use crate::cli::output::{Output, copying};
+    use crate::cli::{
+        Context, Opened, common, graph, landing, overview, search, sessions, shown, store,
+    };
+    use crate::render::graph::{Look as GraphLook, Rows};
+    use crate::render::search as hits;
+    use crate::render::style::{Label, Span, Styles, unpaint};
+    use crate::render::time::Zone;
+    use crate::render::{safe, units};
+
+    /// How often files are checked for growth.
+    const TICK: Duration = Duration::from_millis(300);
+    /// How often new sessions are looked for.
+    const LISTED: Duration = Duration::from_secs(5);
+    /// Rereading may take at most 1/SHARE of the time.
+    const SHARE: u32 = 5;
+    /// How many sessions are listed first, before all of them.
+    const FIRST: usize = 100;
+    /// How many rows of a graph are sent first, and then at a time.
+    const ROWS: [usize; 2] = [64, 1024];
+    /// Maximum number of messages that a search shows, and of lines of each.
+    const FOUND: usize = 100;
+    const LINES: usize = 40;
+    /// The width of the reports of commands.
+    const COLUMNS: usize = 100;
+    /// What a dry run and its hints say to a person at a prompt only.
+    const UNSAID: [&str; 3] = ["Nothing was changed: this was a dry run", "hint: ", "note: "];
+
+    pub(super) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+        let wanted = args.about.wanted()?;
+        let session = wanted.is_some().then(|| stored_session(context, wanted)).transpose()?;
+        let styles = context.output.lend()?;
+        let (zone, now) = (context.env.zone, context.env.ambient().now());
+        let naming = context.output.naming().clone();
+        let naming = Naming { session: None, ..naming };
+        let commands = crate::cli::command();
+        let commands = commands.get_subcommands().map(|command| command.get_name().to_owned());
+        let spell = Box::new(move |line: &super::Line| naming.spell(line));
+        let look = Look { styles, zone, now };
+        let (keys, unknown) = Keys::new(context.settings()?.keys);
+        let mut browse = Browse::new(look, keys, spell, commands.collect());
+        for name in unknown {
+            let why =
+                format!("[keys] in your settings: nothing is called {name}; ? lists the names");
+            browse.on_answer(Answer::Failed(why));
+        }
+        if let Some(session) = session {
+            browse.start_with(session);
+        }
+        let (asks, asked) = channel();
+        let (answers, answered) = channel();
+        let (wake, woken) = Wake::pair().context("cannot wake the screen")?;
+        let mut env = context.env.clone();
+        env.terminal = Terminal::default();
+        let global = Global {
+            store: context.asked.clone(),
+            wait: context.wait.as_secs(),
+            no_import: !context.imports_new,
+            ..Global::default()
+        };
+        let outside = Outside { env: context.env.clone(), store: context.asked.clone() };
+        let (changes, changed) = channel();
+        let hand = Hand { env, global, answers, wake: Arc::new(wake) };
+        let lister = hand.clone();
+        thread::spawn(move || lister.list_until(&changed));
+        // The other thread imports what is new.
+        let hand = Hand { global: Global { no_import: true, ..hand.global.clone() }, ..hand };
+        let worker = Worker { hand, asked, queue: VecDeque::new(), changes };
+        thread::spawn(move || worker.work());
+        let mut ask = |effect: Effect| match effect {
+            Effect::Copy(text) => copying(&text),
+            effect => {
+                // The screen ends when the thread does.
+                let _ = asks.send(effect);
+                None
+            }
+        };
+        let mut leave = |effect: &Effect| outside.run(effect);
+        let host = Host { answers: &answered, woken, ask: &mut ask, outside: &mut leave };
+        browse::live(&mut browse, host).context("cannot draw on the terminal")?;
+        Ok(Exit::Yes)
+    }
+
+    /// Returns the session that a word names. A file is not in the store, so the screen could not list it.
+    fn stored_session(
+        context: &mut Context,
+        wanted: Option<&OsStr>,
+    ) -> Result<SessionName, CommandError> {
+        let opened = context.find(wanted)?;
+        if opened.archive.root().is_some() {
+            return Ok(opened.session.name);
+        }
+        let import = wanted.into_iter().fold(super::Line::new("import"), super::Line::with);
+        let error = anyhow!("the screen shows sessions of the store, and this is a file");
+        Err(CommandError::user(error).hinted(import.to("import it first")))
+    }
+
+    /// Runs programs that need the terminal.
+    struct Outside {
+        env: Env,
+        store: Option<PathBuf>,
+    }
+
+    impl Outside {
+        /// Runs a command line, and waits for a person to read what it said.
+        fn run(&self, effect: &Effect) -> io::Result<()> {
+            let (args, is_read) = match effect {
+                Effect::Outside(args) => (args.iter().map(OsString::from).collect(), false),
+                Effect::Command(typed, session) => (command_line(typed, session.as_ref()), true),
+                _ => return Ok(()),
+            };
+            let mut command = Command::new(self.env.program()?);
+            command
+                .args(self.store.iter().flat_map(|store| ["--store".as_ref(), store.as_os_str()]));
+            let ended = command.args(args).status()?;
+            if is_read || !ended.success() {
+                write!(io::stderr(), "\n⏎ returns to the screen ")?;
+                io::stderr().flush()?;
+                io::stdin().lock().read_line(&mut String::new())?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Returns the words of a typed command line, about a session if the command is about one and names none.
+    fn command_line(typed: &str, session: Option<&SessionName>) -> Vec<OsString> {
+        let mut words = split(typed);
+        let about = words.first().and_then(|word| crate::cli::Command::describe(word));
+        let takes_session =
+            about.is_some_and(|command| command.get_arguments().any(|arg| arg.get_id() == "named"));
+        let is_named = words.iter().any(|word| word == "-s" || word.starts_with("--session"));
+        if let Some(SessionName { format, id }) = session.filter(|_| takes_session && !is_named) {
+            words.extend(["-s".to_owned(), format!("{format}:{id}")]);
+        }
+        words.into_iter().map(OsString::from).collect()
+    }
+
+    /// Splits a line into words. Quotes keep spaces together.
+    fn split(typed: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for c in typed.chars() {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                ('\'' | '"', None) => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (c, None) if c.is_whitespace() => words.extend(word.take()),
+                (c, _) => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    /// What a thread needs to call verbs and to send what they report.
+    #[derive(Clone)]
+    struct Hand {
+        env: Env,
+        global: Global,
+        answers: Sender<Answer>,
+        wake: Arc<Wake>,
+    }
+
+    /// The thread that serves the shown session.
+    struct Worker {
+        hand: Hand,
+        asked: Receiver<Effect>,
+        queue: VecDeque<Effect>,
+        /// Tells the thread that lists sessions that one was changed.
+        changes: Sender<()>,
+    }
+
+    /// Why a session is no longer served.
+    enum Next {
+        Quit,
+        Request(Effect),
+        /// Its file or its state in the store has changed.
+        Changed,
+    }
+
+    impl Worker {
+        fn work(mut self) {
+            let mut shown: Option<(SessionName, usize)> = None;
+            let mut next = self.wait();
+            loop {
+                match next {
+                    Next::Quit => return,
+                    Next::Request(Effect::Graph(name, columns)) => shown = Some((name, columns)),
+                    Next::Request(effect) => self.perform(effect),
+                    Next::Changed => {}
+                }
+                // Whatever was done, the session is read again.
+                next = match shown.clone() {
+                    Some((name, columns)) => self.serve(&name, columns),
+                    None => self.wait(),
+                };
+            }
+        }
+
+        /// Waits for the next request.
+        fn wait(&mut self) -> Next {
+            loop {
+                if let Some(next) = self.next(TICK) {
+                    return next;
+                }
+            }
+        }
+
+        /// Returns the next request that no newer one replaces. Returns `None` if there is none in time.
+        fn next(&mut self, wait: Duration) -> Option<Next> {
+            if self.queue.is_empty() {
+                match self.asked.recv_timeout(wait) {
+                    Ok(effect) => self.queue.push_back(effect),
+                    Err(RecvTimeoutError::Timeout) => return None,
+                    Err(RecvTimeoutError::Disconnected) => return Some(Next::Quit),
+                }
+            }
+            self.queue.extend(self.asked.try_iter());
+            let is_read = |it: &Effect| {
+                matches!(it, Effect::Graph(..) | Effect::Read(..) | Effect::Search(_))
+            };
+            while let Some(effect) = self.queue.pop_front() {
+                let same = |other: &Effect| {
+                    std::mem::discriminant(other) == std::mem::discriminant(&effect)
+                };
+                if !(is_read(&effect) && self.queue.iter().any(same)) {
+                    return Some(Next::Request(effect));
+                }
+            }
+            None
+        }
+
+        /// Shows a session until something else is asked for.
+        fn serve(&mut self, name: &SessionName, columns: usize) -> Next {
+            let begun = Instant::now();
+            let mut context = self.hand.context("graph");
+            let opened = open(&mut context, name);
+            let Some(opened) = self.hand.report(opened) else { return self.wait() };
+            let stamp = stamp_of(&opened);
+            match self.draw(&mut context, &opened, columns) {
+                Ok(None) => {}
+                Ok(Some(next)) => return next,
+                Err(error) => self.hand.send(Answer::Failed(error.in_one_line())),
+            }
+            let took = begun.elapsed();
+            loop {
+                match self.next(TICK) {
+                    Some(Next::Request(request)) => {
+                        if let Some(request) = self.answer_read(&context, &opened, request) {
+                            return Next::Request(request);
+                        }
+                    }
+                    Some(next) => return next,
+                    None => {
+                        let is_due = begun.elapsed() >= took * SHARE;
+                        if is_due && stamp_of(&opened) != stamp {
+                            return Next::Changed;
+                        }
+                    }
+                }
+            }
+        }
+
+        /// Answers a request about the open session. Returns any other request.
+        fn answer_read(
+            &mut self,
+            context: &Context,
+            opened: &Opened,
+            request: Effect,
+        ) -> Option<Effect> {
+            match request {
+                Effect::Read(session, place) if session == opened.session.name => {
+                    let read = read(context, opened, &place);
+                    if let Some(shown) = self.hand.report(read) {
+                        self.hand.send(Answer::Conversation(shown));
+                    }
+                    None
+                }
+                Effect::Whole(session, entry) if session == opened.session.name => {
+                    let whole = whole(opened, entry);
+                    if let Some(line) = self.hand.report(whole).flatten() {
+                        self.hand.send(Answer::Whole(session, Box::new(line)));
+                    }
+                    None
+                }
+                Effect::Read(..) | Effect::Whole(..) => None,
+                Effect::Search(words) => {
+                    self.hand.search(&words);
+                    None
+                }
+                Effect::Show(args) => {
+                    let report = self.hand.capture(&args);
+                    self.hand.send(Answer::Shown { args, report });
+                    None
+                }
+                Effect::Plan(args) => {
+                    self.plan(args, Some(opened));
+                    None
+                }
+                other => Some(other),
+            }
+        }
+
+        /// Performs a request that is not about the open session.
+        fn perform(&mut self, request: Effect) {
+            match request {
+                Effect::Run(args) => {
+                    let report = self.hand.capture(&args);
+                    self.hand.send(Answer::Done { args, report });
+                    // Without the other thread, the list only stays as it is.
+                    let _ = self.changes.send(());
+                }
+                Effect::Show(args) => {
+                    let report = self.hand.capture(&args);
+                    self.hand.send(Answer::Shown { args, report });
+                }
+                Effect::Plan(args) => self.plan(args, None),
+                Effect::Search(words) => self.hand.search(&words),
+                _ => {}
+            }
+        }
+
+        /// Sends the graph of a session in slices. Returns a request that it gave way to.
+        fn draw(
+            &mut self,
+            context: &mut Context,
+            opened: &Opened,
+            columns: usize,
+        ) -> Result<Option<Next>, CommandError> {
+            let session = &opened.at()?;
+            let detail = Detail { acts: true, ..Detail::default() };
+            let mut drawing = verbs::drawing(session, detail)?;
+            if drawing.is_compared()? {
+                drawing.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
+            }
+            let look = GraphLook {
+                styles: Styles::PLAIN,
+                columns: Some(columns),
+                agent: session.format.name(),
+                zone: context.env.zone,
+                all: false,
+            };
+            let name = &session.name;
+            let mut first = Some(Graph {
+                session: name.clone(),
+                word: landing::name_of(context, opened)?,
+                title: common::titled(session.archive.store().card(session.key)?.title.as_deref()),
+                facts: graph::facts(context, opened, drawing.edited)?,
+                columns,
+                turns: Vec::new(),
+                is_whole: false,
+                undo: undo_of(opened),
+                open: verbs::open_in(session).first().map(ToString::to_string),
+                deleted: verbs::lost_file(session)?.map(|path| context.env.homely(&path)),
+                waiting: verbs::waiting(session)?.map(|waiting| waiting.to_string()),
+            });
+            let mut rows = Rows::of(&drawing, look)?;
+            let (mut batch, mut other) = (Vec::new(), None);
+            let mut send = |worker: &Self, turns: Vec<TurnRow>, is_whole: bool| {
+                worker.hand.send(match first.take() {
+                    Some(graph) => Answer::Graph(Graph { turns, is_whole, ..graph }),
+                    None => Answer::Turns { session: name.clone(), turns, is_whole },
+                });
+            };
+            let mut most = ROWS[0];
+            let done = drawing.each(|node| {
+                let (lines, has_number) = (rows.lines(&node), rows.has_number(&node));
+                batch.push(TurnRow { node, has_number, lines });
+                if batch.len() < most {
+                    return Ok(());
+                }
+                most = ROWS[1];
+                send(self, std::mem::take(&mut batch), false);
+                // Between slices, requests are answered; others than reads end the drawing.
+                while let Some(next) = self.next(Duration::ZERO) {
+                    let next = match next {
+                        Next::Request(request) => self.answer_read(context, opened, request),
+                        _ => None,
+                    };
+                    if next.is_some() {
+                        other = next;
+                        return Err(CommandError::declined());
+                    }
+                }
+                Ok(())
+            });
+            if let Some(other) = other {
+                return Ok(Some(Next::Request(other)));
+            }
+            done?;
+            send(self, batch, true);
+            Ok(None)
+        }
+
+        /// Tries a command line without changing anything.
+        fn plan(&mut self, args: Vec<String>, opened: Option<&Opened>) {
+            let tried = [&args[..], &["--dry-run".to_owned()]].concat();
+            let mut report = self.hand.capture(&tried);
+            let is_said = |line: &Vec<Span>| {
+                let text: String = line.iter().map(|(_, text)| text.as_str()).collect();
+                !UNSAID.iter().any(|unsaid| text.starts_with(unsaid))
+            };
+            report.lines.retain(is_said);
+            let session = opened.and_then(|opened| opened.at().ok());
+            let open = session
+                .and_then(|session| verbs::open_in(&session).first().map(ToString::to_string));
+            self.hand.send(Answer::Plan { args, report, open });
+        }
+    }
+
+    impl Hand {
+        fn send(&self, answer: Answer) {
+            // Without a screen, nobody needs the answer.
+            let _ = self.answers.send(answer);
+            self.wake.wake();
+        }
+
+        /// Reports an error, unless it is `None`.
+        fn report<T>(&self, result: Result<T, CommandError>) -> Option<T> {
+            match result {
+                Ok(value) => Some(value),
+                Err(error) => {
+                    self.send(Answer::Failed(error.in_one_line()));
+                    None
+                }
+            }
+        }
+
+        fn context(&self, verb: &str) -> Context {
+            let mut context = crate::cli::context(self.env.clone(), &self.global, verb.to_owned());
+            let naming = context.output.naming().clone();
+            context.output = Output::silent(&self.env);
+            *context.output.naming() = naming;
+            context
+        }
+
+        /// Lists the sessions again and again, first a few of them, until nobody needs it.
+        fn list_until(&self, changed: &Receiver<()>) {
+            let mut limit = Some(FIRST);
+            loop {
+                let begun = Instant::now();
+                let listed = self.listing(limit);
+                if let Some(sessions) = self.report(listed) {
+                    self.send(Answer::Sessions(sessions));
+                }
+                let pause = LISTED.max(begun.elapsed() * SHARE);
+                let pause = if limit.take().is_some() { Duration::ZERO } else { pause };
+                if changed.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+                    return;
+                }
+            }
+        }
+
+        fn listing(&self, limit: Option<usize>) -> Result<Sessions, CommandError> {
+            let mut context = self.context("sessions");
+            let here = context.env.homely(&context.env.current_dir);
+            let looked_in = overview::looked_in(&context.env);
+            let empty = Sessions { here, looked_in, is_whole: true, rows: Vec::new() };
+            let archive = match context.open_reader() {
+                Err(error) if error.is_absence() => return Ok(empty),
+                opened => opened?,
+            };
+            let filter = SessionFilter { limit, ..SessionFilter::default() };
+            let having = Having::default();
+            let mut listing =
+                sessions::read_list(&mut context, &archive, &filter, &having, Order::Newest)?;
+            let folder = Some(common::within(&context.env, Path::new(".")));
+            let within = SessionFilter { folder, ..SessionFilter::default() };
+            let within: BTreeSet<SessionName> =
+                archive.sessions(&within)?.into_iter().map(|listed| listed.name).collect();
+            drop(archive);
+            overview::keep_glances(&mut context, &listing.glances);
+            listing.sessions.sort_by_key(|listed| !listed.open);
+            let ids: Vec<&str> =
+                listing.sessions.iter().map(|listed| listed.name.id.as_str()).collect();
+            let words = common::short_ids(&ids);
+            let now = context.env.ambient().now();
+            let row = |(listed, word): (ListedSession, String)| {
+                let active = listed.card.active;
+                let age = active.map(|at| age(context.env.zone, now, at)).unwrap_or_default();
+                let folder = listed.card.folder.as_ref();
+                SessionRow {
+                    word,
+                    title: common::titled(listed.card.title.as_deref()),
+                    age,
+                    folder: folder.map(|it| context.env.homely(it.as_ref())).unwrap_or_default(),
+                    is_here: within.contains(&listed.name),
+                    context: context_of(&listed),
+                    listed,
+                }
+            };
+            let is_whole = listing.more == 0;
+            let rows = listing.sessions.into_iter().zip(words).map(row).collect();
+            Ok(Sessions { rows, is_whole, ..empty })
+        }
+
+        /// Runs a command line as if it was typed, and returns what it printed.
+        fn capture(&self, args: &[String]) -> Report {
+            let words = ["undertext"].into_iter().chain(args.iter().map(String::as_str));
+            let words: Vec<OsString> = words.map(OsString::from).collect();
+            let (mut output, captured) = Output::captured(&self.env, COLUMNS);
+            output.naming().store.clone_from(&self.global.store);
+            let is_done = match crate::cli::parse(&words, Some(COLUMNS)) {
+                Err(answer) => {
+                    let _ = write!(output, "{answer}");
+                    let _ = output.finish();
+                    false
+                }
+                Ok((cli, verb)) => {
+                    let mut context = self.context(&verb);
+                    context.output = output;
+                    let answer = cli.command.map(|command| command.run(&mut context));
+                    let _ = context.output.finish();
+                    match answer {
+                        Some(Err(error)) => {
+                            context.output.error(&error, false);
+                            false
+                        }
+                        Some(Ok(exit)) => exit == Exit::Yes,
+                        None => false,
+                    }
+                }
+            };
+            let text = captured.text();
+            Report { is_done, lines: text.lines().map(unpaint).collect() }
+        }
+
+        fn search(&self, words: &str) {
+            let found = self.found(words);
+            if let Some((found, total)) = self.report(found) {
+                self.send(Answer::Found { words: words.to_owned(), found, total });
+            }
+        }
+
+        fn found(&self, words: &str) -> Result<(Vec<Found>, String), CommandError> {
+            let sought = search::sought_of(words, Case::Smart).map_err(CommandError::user)?;
+            let mut context = self.context("search");
+            let archive = match context.open_reader() {
+                Err(error) if error.is_absence() => return Ok((Vec::new(), "no sessions".into())),
+                opened => opened?,
+            };
+            let search = Search {
+                sought,
+                sessions: SessionFilter::default(),
+                session: None,
+                branch: None,
+                roles: Vec::new(),
+                parts: Vec::new(),
+                tool: None,
+                since: None,
+                until: None,
+                around: 0,
+                limit: Some(FOUND),
+                per_session: usize::MAX,
+                is_list: false,
+                is_reverted: false,
+                sort: Sort::Relevance,
+            };
+            if archive.root().is_some() {
+                store::bring_index_along(&mut context, &archive, &|| true);
+            }
+            let mut names: BTreeMap<SessionName, String> = BTreeMap::new();
+            let mut found = Vec::new();
+            let searched = verbs::search(&archive, &search, |_, hit| {
+                let Some(place) = hit.places.first() else { return Ok(()) };
+                if !names.contains_key(&place.session) {
+                    let session = archive.session(&place.session)?;
+                    let word = session.map(|it| context.short_name(&archive, &it)).transpose()?;
+                    names.insert(place.session.clone(), word.unwrap_or_default());
+                }
+                let word = names.get(&place.session).map(String::as_str).unwrap_or_default();
+                found.extend(found_of(&context, hit, word));
+                Ok::<_, CommandError>(())
+            })?;
+            let total = match (searched.messages, searched.sessions) {
+                (Some(messages), Some(sessions)) => format!(
+                    "{} in {}",
+                    common::counted(messages, "message", "messages"),
+                    common::counted(sessions, "session", "sessions"),
+                ),
+                _ => common::counted(found.len() as u64, "message", "messages"),
+            };
+            Ok((found, total))
+        }
+    }
+
+    /// Opens a session as its live file has it now.
+    fn open(context: &mut Context, name: &SessionName) -> Result<Opened, CommandError> {
+        let archive = context.open_reader()?;
+        let session = archive.session(name)?;
+        let session =
+            session.ok_or_else(|| anyhow!("session {} is no longer in the store", name.id));
+        let opened = Opened { archive, session: session.map_err(CommandError::user)? };
+        context.follow(&opened);
+        Ok(opened)
+    }
+
+    /// Returns what changes when the session's file does.
+    fn stamp_of(opened: &Opened) -> Option<(u64, u64, (i64, i64))> {
+        let session = opened.at().ok()?;
+        let file = verbs::file_of(&session).ok()??;
+        let stamp = Stamp::at(&file).ok()??;
+        Some((stamp.inode, stamp.length, stamp.modified))
+    }
+
+    /// Reads the conversation of a place.
+    fn read(context: &Context, opened: &Opened, place: &str) -> Result<Conversation, CommandError> {
+        let session = &opened.at()?;
+        let passage = verbs::find_passage(session, place)?;
+        let log = verbs::log_of(session, &passage.target, &passage.entries, false, usize::MAX)?;
+        let word = context.short_name(&opened.archive, &opened.session).ok();
+        let naming = Naming { session: word.map(OsString::from), ..Naming::default() };
+        let beneath = shown::beneath(&log.sub_agents, &naming);
+        Ok(Conversation {
+            session: session.name.clone(),
+            place: place.to_owned(),
+            beneath,
+            lines: log.lines,
+            folder: session.archive.store().card(session.key)?.folder,
+        })
+    }
+
+    /// Reads an entry as it was before it was cut.
+    fn whole(opened: &Opened, entry: EntryId) -> Result<Option<verbs::Line>, CommandError> {
+        let session = &opened.at()?;
+        let target = verbs::find_place(session, &entry.to_string())?;
+        let Some((cut, _)) = verbs::show(session, &target)? else { return Ok(None) };
+        let original = verbs::original(session, &target)?;
+        let whole = verbs::show(session, &original)?;
+        Ok(whole.map(|(line, _)| verbs::Line { n: cut.n, id: cut.id, cuts: Vec::new(), ..line }))
+    }
+
+    /// Returns the operation that an undo would undo.
+    fn undo_of(opened: &Opened) -> Option<String> {
+        let session = opened.at().ok()?;
+        let n = verbs::undoable(&session).ok()?;
+        let operation = session.archive.store().operations(session.key, n.alone()).ok()?.pop()?;
+        Some(format!("operation {n} ({})", operation.command.as_str()))
+    }
+
+    /// Formats an age in at most eight columns.
+    fn age(zone: Zone, now: Timestamp, at: Timestamp) -> String {
+        let (age, moment) = (zone.age(now, at), zone.moment(at));
+        match age.strip_suffix(" ago") {
+            Some(age) => age.to_owned(),
+            None if age == "just now" => "now".to_owned(),
+            None if moment.year() == zone.moment(now).year() => moment.format("%-d %b").to_string(),
+            None => moment.format("%b %Y").to_string(),
+        }
+    }
+
+    /// Formats how full a session's window was and is.
+    fn context_of(listed: &ListedSession) -> String {
+        let (bars, share) = sessions::fullness(&listed.context, listed.tokens, listed.window);
+        match listed.tokens.zip(listed.window) {
+            Some((tokens, window)) => {
+                let [tokens, window] = [tokens, window].map(units::rounded);
+                format!("context {bars} {tokens} of {window} ({share})").replace("  ", " ")
+            }
+            None => String::new(),
+        }
+    }
+
+    /// Returns a hit as a row of the search, with its text.
+    fn found_of(context: &Context, hit: &Hit, word: &str) -> Option<Found> {
+        let place = hit.places.first()?;
+        let step = place.step().map(|step| format!("{word}{step}"));
+        let step = step.unwrap_or_else(|| format!("{word} {}", common::short(place.entry)));
+        let look = hits::Look {
+            styles: Styles::new(true),
+            zone: context.env.zone,
+            width: None,
+            full: false,
+        };
+        let mut line = Vec::new();
+        hits::line(&mut line, hit, &safe::line(&step), look).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let title = common::titled(place.title.as_deref());
+        let folder = place.folder.as_ref().map(|it| context.env.homely(it.as_ref()));
+        let mut text = vec![format!("{title}  {}", folder.unwrap_or_default()), String::new()];
+        text.extend(hit.lines.iter().take(LINES).map(|line| line.line.clone()));
+        let mut head = unpaint(line.trim());
+        head.push((Label::Plain, String::new()));
+        Some(Found {
+            session: place.session.clone(),
+            entry: place.entry,
+            turn: place.turn.map(|n| format!("@{n}")),
+            head,
+            text,
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! `browse` in a real terminal: what a person sees, what changes, and how the terminal is left.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::screens::terminal;
+use super::{conversation, newest_operation};
+use crate::env::TestEnv;
+
+/// How long a text may take to appear.
+const LIMIT: Duration = Duration::from_secs(60);
+/// What closes the alternate screen of a terminal.
+const CLOSE: &str = "\x1b[?1049l";
+
+/// Returns a machine with three sessions, one of them in the current folder.
+fn machine() -> TestEnv {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let garden = fs::read_to_string(examples.join("claude-garden.jsonl")).unwrap();
+    let id = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let here = garden.replace("/home/ann/garden", env.project().to_str().unwrap());
+    fs::write(folder.join(format!("{id}.jsonl")), here).unwrap();
+    let other = "85dd0c41-1111-4e6f-8a53-0d1f6b7e2c40";
+    fs::write(folder.join(format!("{other}.jsonl")), garden.replace(id, other)).unwrap();
+    let folder = env.home().join(".codex/sessions/2026/08/01");
+    fs::create_dir_all(&folder).unwrap();
+    let name = "rollout-2026-08-01T10-00-00-019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a.jsonl";
+    fs::copy(examples.join("codex-weather.jsonl"), folder.join(name)).unwrap();
+    env.run(&["import", "-q"]).success();
+    env
+}
+
+/// The cells that a terminal shows, by the sequences that a screen sends.
+struct Cells {
+    rows: Vec<Vec<String>>,
+    at: (usize, usize),
+}
+
+impl Cells {
+    fn new(columns: usize, rows: usize) -> Self {
+        Self { rows: vec![vec![" ".to_owned(); columns]; rows], at: (0, 0) }
+    }
+
+    /// Shows what a program sent.
+    fn feed(&mut self, sent: &str) {
+        let mut rest = sent;
+        while let Some(c) = rest.chars().next() {
+            if let Some(sequence) = rest.strip_prefix("\x1b[") {
+                let end = sequence.find(|c: char| ('@'..='~').contains(&c)).unwrap();
+                let (parameters, ending) = sequence.split_at(end);
+                self.control(parameters, ending.chars().next().unwrap());
+                rest = &ending[1..];
+            } else if let Some(sequence) = rest.strip_prefix("\x1b]") {
+                rest = sequence.split_once('\x07').unwrap().1;
+            } else if matches!(c, '\r' | '\n') {
+                // Sent by the terminal itself before the screen opens.
+                rest = &rest[1..];
+            } else {
+                assert!(!c.is_control(), "{c:?} in {rest:?}");
+                let wide = c.to_string().width();
+                match self.rows.get_mut(self.at.1).and_then(|row| row.get_mut(self.at.0)) {
+                    Some(cell) if wide > 0 => *cell = c.to_string(),
+                    _ => {}
+                }
+                for n in 1..wide {
+                    self.rows[self.at.1][self.at.0 + n] = String::new();
+                }
+                self.at.0 += wide;
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+
+    fn control(&mut self, parameters: &str, ending: char) {
+        match ending {
+            'H' => {
+                let (row, column) = parameters.split_once(';').unwrap_or(("1", "1"));
+                self.at = (column.parse::<usize>().unwrap() - 1, row.parse::<usize>().unwrap() - 1);
+            }
+            'J' => self.rows.iter_mut().flatten().for_each(|cell| " ".clone_into(cell)),
+            'm' | 'h' | 'l' => {}
+            _ => panic!("unknown sequence {parameters}{ending}"),
+        }
+    }
+
+    fn text(&self) -> String {
+        let row = |row: &Vec<String>| row.concat().trim_end().to_owned();
+        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The program on a terminal.
+struct Screen {
+    host: File,
+    terminal: OwnedFd,
+    child: Child,
+    sent: String,
+    size: (u16, u16),
+    before: Termios,
+}
+
+impl Screen {
+    fn open(env: &TestEnv, args: &[&str], size: (u16, u16)) -> Self {
+        let (host, terminal) = terminal();
+        resize(&host, size);
+        let before = tcgetattr(&terminal).unwrap();
+        let child = env
+            .command()
+            .arg("browse")
+            .args(args)
+            .env("TERM", "xterm")
+            .env("NO_COLOR", "1")
+            .stdin(terminal.try_clone().unwrap())
+            .stderr(terminal.try_clone().unwrap())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { host, terminal, child, sent: String::new(), size, before }
+    }
+
+    fn text(&self) -> String {
+        let mut cells = Cells::new(self.size.0.into(), self.size.1.into());
+        // A sequence may not have arrived whole.
+        let end = self.sent.rfind('\x1b').filter(|at| self.sent.len() - at < 12);
+        cells.feed(&self.sent[..end.unwrap_or(self.sent.len())]);
+        cells.text()
+    }
+
+    /// Waits until the terminal shows all texts.
+    #[track_caller]
+    fn wait(&mut self, texts: &[&str]) -> String {
+        self.wait_for(&|shown| texts.iter().all(|text| shown.contains(text)), texts)
+    }
+
+    /// Waits until the terminal no longer shows a text.
+    #[track_caller]
+    fn wait_without(&mut self, text: &str) {
+        self.wait_for(&|shown| !shown.contains(text), &[text]);
+    }
+
+    #[track_caller]
+    fn wait_for(&mut self, is_it: &dyn Fn(&str) -> bool, texts: &[&str]) -> String {
+        let (mut buffer, mut pending) = (vec![0; 1 << 16], Vec::new());
+        let begun = Instant::now();
+        loop {
+            let shown = self.text();
+            if is_it(&shown) {
+                return shown;
+            }
+            let mut polled = [PollFd::new(&self.host, PollFlags::IN)];
+            let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
+            let is_sent = poll(&mut polled, Some(&wait)).unwrap() > 0;
+            assert!(begun.elapsed() < LIMIT, "{texts:?} in:\n{shown}");
+            if !is_sent {
+                continue;
+            }
+            let n =
+                self.host.read(&mut buffer).unwrap_or_else(|_| panic!("{texts:?} in:\n{shown}"));
+            pending.extend_from_slice(&buffer[..n]);
+            // A character may not have arrived whole.
+            let whole = match std::str::from_utf8(&pending) {
+                Ok(text) => text.len(),
+                Err(error) => error.valid_up_to(),
+            };
+            self.sent.push_str(std::str::from_utf8(&pending[..whole]).unwrap());
+            pending.drain(..whole);
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.host.write_all(keys.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn ends(mut self) -> ExitStatus {
+        let mut buffer = [0; 4096];
+        let mut sent = self.sent.clone();
+        while !sent.contains(CLOSE) {
+            let n = self.host.read(&mut buffer).unwrap();
+            sent.push_str(&String::from_utf8_lossy(&buffer[..n]));
+        }
+        let status = self.child.wait().unwrap();
+        let after = tcgetattr(&self.terminal).unwrap();
+        let [before, after] = [&self.before, &after].map(|modes| format!("{modes:?}"));
+        assert_eq!(before, after, "the terminal is as it was");
+        status
+    }
+}
+
+/// Returns a text without the ids of entries, which depend on the folder.
+fn masked(text: &str) -> String {
+    let is_id = |word: &str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mask =
+        |word: &str| if is_id(word) && word != "7c2a51de" { "--------" } else { word }.to_owned();
+    text.split(' ').map(mask).collect::<Vec<_>>().join(" ")
+}
+
+fn resize(host: &File, size: (u16, u16)) {
+    let size = Winsize { ws_col: size.0, ws_row: size.1, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(host, size).unwrap();
+}
+
+#[test]
+fn every_size_shows_the_sessions_of_this_folder_and_quits() {
+    let env = machine();
+    for (columns, rows) in [(80, 24), (100, 30), (120, 32)] {
+        let mut screen = Screen::open(&env, &[], (columns, rows));
+        screen.wait(&["1 session of 3", "Watering the beds"]);
+        screen.keys("2");
+        let focus = if columns == 120 { "▸2 Turns" } else { "▸Turns" };
+        let shown = screen.wait(&["Only for the beans", "show 7c2a51de@3", "1 reverted", focus]);
+        assert_snapshot!(format!("browse_{columns}x{rows}"), masked(&shown));
+        assert!(shown.lines().all(|line| line.width() <= columns.into()), "{shown}");
+        screen.keys("Q");
+        assert!(screen.ends().success());
+    }
+}
+
+#[test]
+fn a_revert_is_made_once_it_is_confirmed_and_undone_in_the_same_way() {
+    let env = machine();
+    let before = newest_operation(&env, "7c2a51de");
+    let mut screen = Screen::open(&env, &["7c2a51de"], (120, 32));
+    screen.wait(&["Only for the beans"]);
+    screen.keys("r");
+    let shown = screen.wait(&["esc cancel", "Nothing is deleted", "Note for the model"]);
+    assert_snapshot!("browse_revert", masked(&shown));
+    screen.keys("\x1b");
+    screen.wait_without("esc cancel");
+    assert_eq!(newest_operation(&env, "7c2a51de"), before, "esc changes nothing");
+    screen.keys("r");
+    screen.wait(&["Nothing is deleted", "Note for the model"]);
+    screen.keys("Dry until Friday\r");
+    screen.wait(&["is now just before @3 · prompt copied", "from later:", "u undo"]);
+    let reverted = newest_operation(&env, "7c2a51de");
+    assert!(reverted > before);
+    let log = env.run(&["log", "7c2a51de"]).success().stdout;
+    assert!(log.contains("Dry until Friday") && !log.contains("Only for the beans"), "{log}");
+    screen.keys("u");
+    screen.wait(&["Undo the last change", "Would undo operation", "esc cancel"]);
+    screen.keys("\r");
+    screen.wait(&["at the end of @3", "Only for the beans"]);
+    let log = env.run(&["log", "7c2a51de"]).success().stdout;
+    assert!(log.contains("Only for the beans"), "{log}");
+    screen.keys("Q");
+    assert!(screen.ends().success());
+}
+
+#[test]
+fn a_session_grows_and_a_new_one_appears_while_a_person_looks() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let mut screen = Screen::open(&env, &[&session], (100, 30));
+    screen.wait(&["2 turns", "Done."]);
+    env.run(&["append", "-q", "-s", &session, "--role", "user", "And one more."]).success();
+    screen.wait(&["3 turns", "And one more."]);
+    screen.keys("1");
+    screen.wait(&["1 session", "all folders"]);
+    env.run(&["new", "-q"]).success();
+    screen.wait(&["2 sessions"]);
+    screen.keys("Q");
+    assert!(screen.ends().success());
+}
+
+#[test]
+fn all_sessions_are_searched() {
+    let env = machine();
+    let mut screen = Screen::open(&env, &[], (120, 32));
+    screen.wait(&["1 session of 3"]);
+    screen.keys("sleeks ten litres");
+    let shown = screen.wait(&["ten litres each", "⏎ go there", "message"]);
+    assert!(shown.contains("> leeks ten litres"), "{shown}");
+    screen.keys("\r");
+    screen.wait(&["undertext show", "@2"]);
+    screen.keys("Q");
+    assert!(screen.ends().success());
+}
+
+#[test]
+fn any_command_runs_outside_and_the_screen_comes_back() {
+    let env = machine();
+    let mut screen = Screen::open(&env, &["7c2a51de"], (100, 30));
+    screen.wait(&["Only for the beans"]);
+    screen.keys(":status\r");
+    while !screen.sent.contains("returns to the screen") {
+        let mut buffer = [0; 4096];
+        let n = screen.host.read(&mut buffer).unwrap();
+        screen.sent.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+    assert!(screen.sent.contains(CLOSE));
+    screen.sent.clear();
+    screen.keys("\n");
+    screen.wait(&["Only for the beans", "yy copy"]);
+    screen.keys("Q");
+    assert!(screen.ends().success());
+}
+
+#[test]
+fn resizes_are_drawn_and_signals_leave_the_terminal_as_it_was() {
+    let env = machine();
+    for (signal, name) in [(Signal::TERM, "TERM"), (Signal::HUP, "HUP")] {
+        let mut screen = Screen::open(&env, &[], (120, 32));
+        screen.wait(&["Watering the beds", "1 Sessions"]);
+        resize(&screen.host, (50, 12));
+        screen.size = (50, 12);
+        screen.wait(&["needs 60x16, and this is 50x12"]);
+        kill_process(Pid::from_child(&screen.child), signal).unwrap();
+        assert_eq!(screen.ends().signal(), Some(signal.as_raw()), "{name}");
+    }
+}
+
+#[test]
+fn without_a_terminal_other_commands_are_named() {
+    let env = machine();
+    assert_snapshot!(env.run(&["browse"]), @r"
+    ------- stderr -------
+    error: this needs a terminal that can move its cursor
+    hint: list the sessions: undertext sessions
+    hint: see the turns of one: undertext graph
+    hint: read it: undertext log
+    [exit status: 2]
+    ");
+    let (_host, terminal) = terminal();
+    let mut command = env.command();
+    command.arg("browse").env("TERM", "dumb");
+    let stream = || Stdio::from(terminal.try_clone().unwrap());
+    command.stdin(stream()).stderr(stream()).stdout(Stdio::null());
+    assert_eq!(command.status().unwrap().code(), Some(2));
+}
