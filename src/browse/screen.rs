@@ -268,8 +268,7 @@ fn has_more() -> io::Result<bool> {
 
 /// Waits for input or for something in a stream. Returns true if there is input.
 fn has_event_or(stream: &UnixStream) -> io::Result<bool> {
-    // crossterm may have read more than it returned.
-    if poll(Duration::ZERO)? {
+    if has_more()? {
         return Ok(true);
     }
     let stdin = io::stdin();
