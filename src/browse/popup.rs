@@ -192,12 +192,13 @@ impl Browse {
         for (row, (at, act)) in rows.take(list).zip(help.acts.iter().enumerate().skip(top)) {
             let Some(key) = TABLE.iter().find(|key| key.act == *act) else { continue };
             let keys: Vec<String> = self.keys.of(key).iter().map(|key| glyph(key)).collect();
-            let spans: [Span; 3] = [
-                (Label::Head, format!("{:<10}", keys.join(" "))),
+            let spans: [Span; 2] = [
+                (Label::Head, format!("{:<12}", keys.join(" "))),
                 (Label::Plain, key.words.to_owned()),
-                (Label::Dim, format!("  {}", key.name)),
             ];
-            put_line(buffer, after(row, 1), styles, &spans);
+            let name = (Label::Dim, format!("  {}", key.name));
+            let rest = put_right(buffer, after(row, 1), styles, &name);
+            put_line(buffer, rest, styles, &spans);
             if at == help.cursor {
                 mark_row(buffer, row, styles, true);
             }
