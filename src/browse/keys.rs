@@ -110,7 +110,7 @@ const fn key(
     Key { act, name, keys, panes, words, brief }
 }
 
-/// All keys. The footer shows those with a brief word in this order, as many as fit.
+/// All keys. The footer shows those with a brief word, in this order, until it is full.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Key] = &[
     key(Act::Open, "open", &["enter"], ALL, "open, or unfold the lines under the cursor", "read"),

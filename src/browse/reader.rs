@@ -11,7 +11,7 @@ use crate::render::harness;
 use crate::render::style::Styles;
 use crate::render::time::Zone;
 
-/// What stands for the command that shows the rest of a text.
+/// A placeholder for the command that shows the rest of a text.
 const OPENS: &str = "⏎ unfolds";
 
 /// A conversation, laid out for a width.
@@ -54,7 +54,7 @@ impl Reader {
         self.rows = None;
     }
 
-    /// Puts an entry in the place of its cut form.
+    /// Replaces the cut form of an entry.
     pub(super) fn replace(&mut self, whole: &Line) {
         let lines = self.shown.iter_mut().flat_map(|shown| &mut shown.lines);
         lines.filter(|line| line.n == whole.n).for_each(|line| line.clone_from(whole));

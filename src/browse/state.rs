@@ -192,7 +192,7 @@ impl Browse {
         }
     }
 
-    /// Asks for something, in the place of what was asked before and is no longer wanted.
+    /// Asks for something, instead of what was asked before.
     pub(super) fn ask(&mut self, effect: Effect) {
         let same =
             |other: &Effect| std::mem::discriminant(other) == std::mem::discriminant(&effect);

@@ -9,12 +9,12 @@ use super::{CommandError, Context};
 
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other build asks")]
 
-pub(crate) fn may_pick(context: &Context) -> bool {
+pub(crate) fn may_pick(_context: &Context) -> bool {
     false
 }
 
 pub(super) fn pick_session(
-    context: &mut Context,
+    _context: &mut Context,
     _archive: &Archive,
     _wanted: Option<&OsStr>,
     _error: &SessionError,
@@ -23,7 +23,7 @@ pub(super) fn pick_session(
 }
 
 pub(super) fn pick_place(
-    context: &mut Context,
+    _context: &mut Context,
     _wanted: Option<&OsStr>,
     _side: Side,
 ) -> Result<String, CommandError> {

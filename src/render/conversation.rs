@@ -451,9 +451,9 @@ impl<'a> Teller<'a> {
             Block::Result { .. } => self.answer(line, block, Worth::Beginning, full),
             Block::Image(found) => self.rows(Label::Dim, indent, &image(found)),
             Block::Other { name, json } if every => {
-                let told = format!("[{name}]");
-                let told = if full { listed(told, json) } else { told };
-                self.rows(Label::Dim, indent, &told)
+                let text = format!("[{name}]");
+                let text = if full { listed(text, json) } else { text };
+                self.rows(Label::Dim, indent, &text)
             }
             Block::Other { .. } => Ok(()),
         }

@@ -31,7 +31,7 @@ pub(crate) enum Label {
     Removed,
 }
 
-/// All labels; of those that look the same, the first one stands for the others.
+/// All labels. Of those that look the same, only the first one.
 #[cfg(feature = "browse")]
 const LABELS: [Label; 19] = [
     Label::Plain,
