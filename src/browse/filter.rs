@@ -33,7 +33,7 @@ const CONDITIONS: [(&str, Condition); 4] = [
 ];
 
 impl Filter {
-    /// Parses a filter. What is still being typed is unknown and filters nothing.
+    /// Parses a filter. An unfinished condition is unknown and has no effect.
     pub(super) fn parse(text: &str, zone: Zone, now: Timestamp) -> Self {
         let mut filter = Self::default();
         let mut words = Vec::new();

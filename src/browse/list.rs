@@ -47,7 +47,7 @@ impl Cursor {
         self.top = self.top.clamp((self.at + 1).saturating_sub(self.page), self.at);
     }
 
-    /// Moves to the next text that contains the sought one, ignoring case, around the end. Returns false if there is none.
+    /// Moves to the next match, ignoring case. Starts over at the end. Returns false if nothing matches.
     pub(super) fn find(&mut self, texts: &[String], sought: &str, way: Way) -> bool {
         let sought = sought.to_lowercase();
         let len = texts.len();

@@ -152,7 +152,7 @@ impl Reader {
         self.rows().iter().map(text).collect()
     }
 
-    /// Moves the cursor to the next row with a text, or the previous one. Returns false if there is none.
+    /// Moves the cursor to the next or previous match. Returns false if nothing matches.
     pub(super) fn find(&mut self, sought: &str, way: Way) -> bool {
         let texts = self.texts();
         self.cursor.find(&texts, sought, way)

@@ -299,7 +299,7 @@ mod screen {
             }
         }
 
-        /// Returns the next request that no newer one replaces. Returns `None` if there is none in time.
+        /// Returns the next request, skipping those that a newer one replaces. Returns `None` if none arrives in time.
         fn next(&mut self, wait: Duration) -> Option<Next> {
             if self.queue.is_empty() {
                 match self.asked.recv_timeout(wait) {
@@ -632,23 +632,7 @@ mod screen {
                 Err(error) if error.is_absence() => return Ok((Vec::new(), "no sessions".into())),
                 opened => opened?,
             };
-            let search = Search {
-                sought,
-                sessions: SessionFilter::default(),
-                session: None,
-                branch: None,
-                roles: Vec::new(),
-                parts: Vec::new(),
-                tool: None,
-                since: None,
-                until: None,
-                around: 0,
-                limit: Some(FOUND),
-                per_session: usize::MAX,
-                is_list: false,
-                is_reverted: false,
-                sort: Sort::Relevance,
-            };
+            let search = Search { limit: Some(FOUND), sort: Sort::Relevance, ..Search::of(sought) };
             if archive.root().is_some() {
                 store::bring_index_along(&mut context, &archive, &|| true);
             }

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if args.goal.trim().is_empty() {
         return Err(CommandError::user(anyhow!(
-            "the goal is empty; say what the new session is for"
+            "the goal is empty; describe what the new session should do"
         )));
     }
     let settings = context.settings()?;

@@ -39,10 +39,10 @@ fn heading(kind: Kind) -> (&'static str, bool) {
 /// What separates facts on one line.
 const NEXT: &str = "; ";
 
-/// What the appendix of a summary is made of: kinds that share its room.
+/// The kinds of facts in the appendix of a summary. They share its room.
 pub(super) const FACTS: &[&[Kind]] = &[&Kind::FACTS];
 
-/// What an extract is made of: the same, and other sentences as far as there is room left.
+/// The kinds of facts in an extract: the same, then other sentences in the remaining room.
 pub(super) const SENTENCES: &[&[Kind]] = &[&Kind::FACTS, &[Kind::Words]];
 
 /// Returns the appendix of a checked summary, in at most this many tokens: the most important of the facts that the summary

@@ -35,7 +35,7 @@ const N_CALLS: usize = 10;
 /// How many characters of earlier summaries are quoted. An extract of extracts must not grow without bound.
 const MAX_EARLIER: usize = 32_000;
 
-/// What an extract is made of.
+/// The material of an extract.
 #[derive(Clone, Copy)]
 pub struct Quarry<'a> {
     /// The messages that it replaces.

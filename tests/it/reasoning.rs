@@ -246,6 +246,11 @@ impl Maker {
         let own = sent.iter().rev().find(|one| {
             if has_calls { id(one) == id(message) } else { one["content"] == message["content"] }
         });
+        let is_its_own =
+            id(message).as_str().is_some_and(|id| id.starts_with(&format!("{self:?}_")));
+        if has_calls && is_its_own && own.is_none() {
+            return Some(format!("a call of {at} was never made: {message}"));
+        }
         let known: &[&str] = match self {
             Self::Text => &["reasoning_content"],
             Self::Plain => &["reasoning"],
@@ -345,6 +350,10 @@ fn refusal_of_anthropic(body: &Value, sent: &[Value]) -> Option<String> {
         body["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "assistant");
     for message in said.clone() {
         let own = sent.iter().rev().find(|one| id(one).is_some() && id(one) == id(message));
+        let is_its_own = |id: Value| id.as_str().is_some_and(|id| id.starts_with("Anthropic_"));
+        if own.is_none() && id(message).is_some_and(is_its_own) {
+            return Some(format!("a call was never made: {message}"));
+        }
         if let Some(own) = own
             && own["content"] != message["content"]
         {

@@ -11,7 +11,7 @@ use undertext::model::{Block, EntryNumber, Message};
 use undertext::report::Hit;
 use undertext::settings::Exclude;
 use undertext::store::{Access, SessionFilter};
-use undertext::verbs::{self, Archive, Case, Machine, Pattern, Search, Sort, Sought, Words};
+use undertext::verbs::{self, Archive, Case, Machine, Pattern, Search, Sought, Words};
 use undertext::wire::Heading;
 
 use crate::needs;
@@ -110,23 +110,8 @@ fn json_texts(json: &str, texts: &mut Vec<String>) {
 
 /// Returns a search of everything.
 fn search_for(pattern: Pattern) -> Search {
-    Search {
-        sought: Sought::Pattern(pattern),
-        sessions: SessionFilter { hidden: true, ..SessionFilter::default() },
-        session: None,
-        branch: None,
-        roles: Vec::new(),
-        parts: Vec::new(),
-        tool: None,
-        since: None,
-        until: None,
-        around: 0,
-        limit: None,
-        per_session: usize::MAX,
-        is_list: false,
-        is_reverted: false,
-        sort: Sort::Time,
-    }
+    let sessions = SessionFilter { hidden: true, ..SessionFilter::default() };
+    Search { sessions, ..Search::of(Sought::Pattern(pattern)) }
 }
 
 fn hits(archive: &Archive, pattern: Pattern) -> Vec<Hit> {

@@ -62,6 +62,27 @@ pub struct Search {
 }
 
 impl Search {
+    /// Searches every session that is not hidden, newest first, without limits.
+    pub fn of(sought: Sought) -> Self {
+        Self {
+            sought,
+            sessions: SessionFilter::default(),
+            session: None,
+            branch: None,
+            roles: Vec::new(),
+            parts: Vec::new(),
+            tool: None,
+            since: None,
+            until: None,
+            around: 0,
+            limit: None,
+            per_session: usize::MAX,
+            is_list: false,
+            is_reverted: false,
+            sort: Sort::Time,
+        }
+    }
+
     /// Returns true if the index alone cannot decide whether a message matches.
     pub(crate) fn tells_by_text(&self) -> bool {
         let Self { sought, branch, roles, parts, tool, since, until, .. } = self;
