@@ -20,56 +20,63 @@ const COLOURS: [Color; 8] = [
     Color::Gray,
 ];
 
-/// Writes as much of a text as fits into the first line of an area.
-pub(super) fn put(buffer: &mut Buffer, area: Rect, styles: Styles, label: Label, text: &str) {
-    if !area.is_empty() {
-        let width = usize::from(area.width);
-        let text = safe::line(text);
-        let style = style(styles, label);
-        buffer.set_stringn(area.x, area.y, safe::clip(&text, width), width, style);
-    }
+/// A buffer to draw into, and whether it is coloured.
+pub(super) struct Canvas<'a> {
+    pub(super) buffer: &'a mut Buffer,
+    pub(super) styles: Styles,
 }
 
-/// Writes as much of a line as fits into the first line of an area.
-pub(super) fn put_line(buffer: &mut Buffer, area: Rect, styles: Styles, line: &[Span]) {
-    let all: usize = line.iter().map(|(_, text)| safe::width(text)).sum();
-    let mut rest = area;
-    for (label, text) in line {
-        // Only the piece at the edge shows that something was cut.
-        let is_cut = all > usize::from(area.width);
-        let wide = safe::width(text);
-        put(buffer, rest, styles, *label, text);
-        if is_cut && wide >= usize::from(rest.width) {
-            break;
+impl Canvas<'_> {
+    /// Writes as much of a text as fits into the first line of an area.
+    pub(super) fn put(&mut self, area: Rect, label: Label, text: &str) {
+        if !area.is_empty() {
+            let width = usize::from(area.width);
+            let text = safe::line(text);
+            let style = style(self.styles, label);
+            self.buffer.set_stringn(area.x, area.y, safe::clip(&text, width), width, style);
         }
-        let taken = columns(wide).min(rest.width);
-        rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
     }
-}
 
-/// Writes a text at the right edge of an area's first line, and returns the area that is left.
-pub(super) fn put_right(buffer: &mut Buffer, area: Rect, styles: Styles, span: &Span) -> Rect {
-    let (label, text) = span;
-    let wide = columns(safe::width(text));
-    if wide > area.width {
-        return area;
+    /// Writes as much of a line as fits into the first line of an area.
+    pub(super) fn put_line(&mut self, area: Rect, line: &[Span]) {
+        let all: usize = line.iter().map(|(_, text)| safe::width(text)).sum();
+        let mut rest = area;
+        for (label, text) in line {
+            // Only the piece at the edge shows that something was cut.
+            let is_cut = all > usize::from(area.width);
+            let wide = safe::width(text);
+            self.put(rest, *label, text);
+            if is_cut && wide >= usize::from(rest.width) {
+                break;
+            }
+            let taken = columns(wide).min(rest.width);
+            rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
+        }
     }
-    let at = Rect { x: area.right() - wide, width: wide, ..area };
-    put(buffer, at, styles, *label, text);
-    Rect { width: area.width - wide, ..area }
-}
 
-/// Draws a line over the first row of an area.
-pub(super) fn rule(buffer: &mut Buffer, area: Rect, styles: Styles) {
-    put(buffer, area, styles, Label::Dim, &"─".repeat(usize::from(area.width)));
-}
+    /// Writes a text at the right edge of an area's first line, and returns the area that is left.
+    pub(super) fn put_right(&mut self, area: Rect, label: Label, text: &str) -> Rect {
+        let wide = columns(safe::width(text));
+        if wide > area.width {
+            return area;
+        }
+        let at = Rect { x: area.right() - wide, width: wide, ..area };
+        self.put(at, label, text);
+        Rect { width: area.width - wide, ..area }
+    }
 
-/// Marks a row as the one under the cursor.
-pub(super) fn mark_row(buffer: &mut Buffer, row: Rect, styles: Styles, is_focused: bool) {
-    put(buffer, row, styles, Label::Head, "▌");
-    if styles.is_coloured() && is_focused {
-        let words = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
-        buffer.set_style(words, Style::reset().reversed());
+    /// Draws a line over the first row of an area.
+    pub(super) fn rule(&mut self, area: Rect) {
+        self.put(area, Label::Dim, &"─".repeat(usize::from(area.width)));
+    }
+
+    /// Marks a row as the one under the cursor.
+    pub(super) fn mark_row(&mut self, row: Rect, is_focused: bool) {
+        self.put(row, Label::Head, "▌");
+        if self.styles.is_coloured() && is_focused {
+            let words = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
+            self.buffer.set_style(words, Style::reset().reversed());
+        }
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use undertext::model::{EntryId, SessionName};
+use undertext::model::{EntryId, Kind, SessionName};
 use undertext::report::{GraphNode, ListedSession};
 use undertext::verbs::Line;
 
+use super::seek::Sought;
 use crate::render::style::Span;
+
+/// How many rows of a graph are read at a time.
+pub(crate) const BLOCK: usize = 128;
 
 /// A session in the list.
 #[derive(Clone, Debug)]
@@ -35,7 +39,7 @@ pub(crate) struct Sessions {
     pub(crate) looked_in: String,
 }
 
-/// The beginning of a session's graph. More rows follow unless it is whole.
+/// The head of a session's graph. Its rows are asked for in blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) session: SessionName,
@@ -45,7 +49,12 @@ pub(crate) struct Graph {
     pub(crate) facts: String,
     /// The width that its rows are laid out for.
     pub(crate) columns: usize,
-    pub(crate) turns: Vec<TurnRow>,
+    /// How many rows it has so far.
+    pub(crate) rows: usize,
+    pub(crate) counts: Counts,
+    /// The row of the session's current place.
+    pub(crate) head: Option<usize>,
+    /// False while only the newest part is known.
     pub(crate) is_whole: bool,
     /// The operation that an undo would undo.
     pub(crate) undo: Option<String>,
@@ -55,6 +64,28 @@ pub(crate) struct Graph {
     pub(crate) deleted: Option<String>,
     /// The change that waits for the next resume.
     pub(crate) waiting: Option<String>,
+}
+
+/// How many rows of each kind a graph has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// The turns that were not reverted.
+    pub(crate) turns: u64,
+    pub(crate) reverted: u64,
+    pub(crate) compactions: u64,
+}
+
+impl Counts {
+    /// Counts a row.
+    pub(crate) fn add(&mut self, row: &TurnRow) {
+        self.compactions += u64::from(row.node.kind == Kind::Boundary);
+        self.reverted += u64::from(row.has_number && row.node.is_reverted);
+        self.turns += u64::from(row.has_number && !row.node.is_reverted);
+    }
+
+    pub(super) fn all_turns(self) -> u64 {
+        self.turns + self.reverted
+    }
 }
 
 /// A row of a graph, and the edges below it.
@@ -74,6 +105,19 @@ impl TurnRow {
             None => format!("{:.8}", self.node.id),
         }
     }
+
+    /// Returns the text of its lines.
+    pub(crate) fn text(&self) -> String {
+        self.lines.iter().flatten().map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+/// The end of a reverted branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BranchEnd {
+    /// Its last entry, as commands accept it.
+    pub(crate) last: String,
+    pub(crate) name: Option<String>,
 }
 
 /// The conversation of a turn.
@@ -107,6 +151,18 @@ pub(crate) struct Found {
 pub(crate) enum Effect {
     /// Draw the graph of a session, in so many columns.
     Graph(SessionName, usize),
+    /// Read the block of rows that begins at `first`, a multiple of [`BLOCK`].
+    Rows {
+        session: SessionName,
+        columns: usize,
+        first: usize,
+    },
+    /// Find a row, from the row `from` on.
+    Seek {
+        session: SessionName,
+        from: usize,
+        sought: Sought,
+    },
     /// Read a place of a session.
     Read(SessionName, String),
     /// Read an entry as it was before it was cut.
@@ -128,16 +184,31 @@ pub(crate) enum Effect {
     Quit,
 }
 
+impl Effect {
+    /// Returns true if a newer request of this kind replaces it.
+    pub(crate) fn is_replaced(&self) -> bool {
+        matches!(self, Self::Graph(..) | Self::Read(..) | Self::Search(_) | Self::Seek { .. })
+    }
+}
+
 /// An answer to what the state asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Sessions(Sessions),
     Graph(Graph),
-    /// Further rows of a graph; the last ones if `is_whole`.
-    Turns {
+    /// A block of a graph's rows; fewer than [`BLOCK`] only at the end.
+    Rows {
         session: SessionName,
+        columns: usize,
+        first: usize,
         turns: Vec<TurnRow>,
-        is_whole: bool,
+    },
+    /// The row that was sought, and the end of the branch if that was sought.
+    Sought {
+        session: SessionName,
+        sought: Sought,
+        row: Option<usize>,
+        end: Option<BranchEnd>,
     },
     Conversation(Conversation),
     /// An entry without its cuts.

@@ -4,8 +4,10 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Found, Report};
-use super::keys::Act;
+use super::cursor::Way;
+use super::data::{Found, Report, TurnRow};
+use super::keys::{Act, Key, Keys, Pane, TABLE};
+use super::turns::Turns;
 use crate::render::safe;
 use crate::render::style::Span;
 
@@ -43,6 +45,11 @@ impl Field {
         true
     }
 
+    /// Edits the text. Returns `changed` if the key edits.
+    fn edit(&mut self, key: KeyEvent, changed: Outcome) -> Outcome {
+        if self.on_key(key) { changed } else { Outcome::Stays }
+    }
+
     /// Returns as much of the end as fits.
     pub(super) fn end(&self, room: usize) -> &str {
         let starts = self.text.char_indices().map(|(at, _)| at);
@@ -51,10 +58,27 @@ impl Field {
     }
 }
 
+/// What a key in a dialog asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Stays,
+    Closes,
+    /// Make the change, and then perhaps do something else.
+    Confirms(Option<Act>),
+    /// Try the change again.
+    Plans,
+    Names(String),
+    Runs(String),
+    /// The text of a field changed.
+    Typed,
+    GoesToHit,
+    Acts(Act),
+}
+
 /// A dialog.
 #[derive(Clone, Debug)]
 pub(super) enum Dialog {
-    Change(Change),
+    Change(Proposal),
     Text(Text),
     Name(Field),
     Command(Field),
@@ -62,9 +86,104 @@ pub(super) enum Dialog {
     Help(Help),
 }
 
+impl Dialog {
+    /// Handles a key. A page has so many rows, and `commands` complete a command line.
+    pub(super) fn on_key(&mut self, key: KeyEvent, page: usize, commands: &[String]) -> Outcome {
+        match (self, key.code) {
+            (_, KeyCode::Esc) => Outcome::Closes,
+            (Self::Change(change), _) => change.on_key(key),
+            (Self::Text(text), _) => text.on_key(key, page),
+            (Self::Name(field), KeyCode::Enter) => Outcome::Names(std::mem::take(&mut field.text)),
+            (Self::Command(field), KeyCode::Enter) => {
+                Outcome::Runs(std::mem::take(&mut field.text))
+            }
+            (Self::Command(field), KeyCode::Tab) => {
+                complete(field, commands);
+                Outcome::Stays
+            }
+            (Self::Name(field) | Self::Command(field), _) => field.edit(key, Outcome::Stays),
+            (Self::Search(search), KeyCode::Enter) => {
+                if search.found.is_empty() {
+                    Outcome::Stays
+                } else {
+                    Outcome::GoesToHit
+                }
+            }
+            (Self::Help(help), KeyCode::Enter) => {
+                help.acts.get(help.cursor).map_or(Outcome::Stays, |act| Outcome::Acts(*act))
+            }
+            (Self::Search(Search { field, .. }) | Self::Help(Help { field, .. }), _)
+                if step_of(key, page).is_none() =>
+            {
+                field.edit(key, Outcome::Typed)
+            }
+            (dialog, _) => {
+                if let Some((way, rows)) = step_of(key, page) {
+                    dialog.scroll(way, rows);
+                }
+                Outcome::Stays
+            }
+        }
+    }
+
+    /// Returns the field that has the cursor.
+    pub(super) fn field(&mut self) -> Option<&mut Field> {
+        match self {
+            Self::Change(change) => change.note.as_mut(),
+            Self::Name(field) | Self::Command(field) => Some(field),
+            Self::Search(search) => Some(&mut search.field),
+            Self::Help(help) => Some(&mut help.field),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// Scrolls a text, or moves the cursor of a list.
+    pub(super) fn scroll(&mut self, way: Way, rows: usize) {
+        let (at, len) = match self {
+            Self::Text(text) => (&mut text.top, text.lines.len()),
+            Self::Search(search) => (&mut search.cursor, search.found.len()),
+            Self::Help(help) => (&mut help.cursor, help.acts.len()),
+            _ => return,
+        };
+        *at = match way {
+            Way::Forward => at.saturating_add(rows).min(len.saturating_sub(1)),
+            Way::Backward => at.saturating_sub(rows),
+        };
+    }
+}
+
+/// Returns the rows that a key moves by.
+fn step_of(key: KeyEvent, page: usize) -> Option<(Way, usize)> {
+    match key.code {
+        KeyCode::Down => Some((Way::Forward, 1)),
+        KeyCode::Up => Some((Way::Backward, 1)),
+        KeyCode::PageDown => Some((Way::Forward, page)),
+        KeyCode::PageUp => Some((Way::Backward, page)),
+        _ => None,
+    }
+}
+
+/// Completes the first word of a command line as far as it is unambiguous.
+fn complete(field: &mut Field, commands: &[String]) {
+    let typed = field.text.clone();
+    let mut matching = commands.iter().filter(|command| command.starts_with(&typed));
+    let Some(first) = matching.next() else { return };
+    let shared = |one: &str, other: &str| {
+        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+    };
+    let (mut len, mut is_alone) = (first.chars().count(), true);
+    for other in matching {
+        (len, is_alone) = (len.min(shared(first, other)), false);
+    }
+    field.text = first.chars().take(len).collect();
+    if is_alone {
+        field.text.push(' ');
+    }
+}
+
 /// A change to confirm.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct Proposal {
     pub(super) title: String,
     /// The command line that makes it.
     pub(super) args: Vec<String>,
@@ -76,13 +195,53 @@ pub(super) struct Change {
     pub(super) open: Option<String>,
     /// The prompt that is copied when it is done.
     pub(super) prompt: Option<String>,
-    /// The turns that arrived since it was tried, which must be confirmed again.
-    pub(super) arrived: Vec<String>,
+    /// How many turns arrived since it was tried, which must be confirmed again, and their places once they are known.
+    pub(super) arrived: u64,
+    pub(super) places: Vec<String>,
     /// True if the change can wait for the next resume.
     pub(super) may_wait: bool,
 }
 
-impl Change {
+impl Proposal {
+    /// Creates the dialog of a command line.
+    pub(super) fn new(title: String, args: Vec<String>) -> Self {
+        Self {
+            title,
+            args,
+            report: None,
+            note: None,
+            open: None,
+            prompt: None,
+            arrived: 0,
+            places: Vec::new(),
+            may_wait: true,
+        }
+    }
+
+    /// Returns the dialog of a change of the shown session.
+    pub(super) fn plan(act: Act, turns: &Turns, prompt: Option<String>) -> Option<Self> {
+        let word = turns.word.as_ref()?;
+        let turn = turns.turn().map(TurnRow::place);
+        let (args, title) = match (act, &turn) {
+            (Act::Undo, _) => (vec!["undo"], format!("Undo the last change of {word}")),
+            (Act::Redo, _) => (vec!["redo"], format!("Redo the last undo of {word}")),
+            (Act::Revert | Act::Keep, Some(place)) => {
+                // An id is a place to go to just after.
+                let is_before = act == Act::Revert && place.starts_with('@');
+                let side = if is_before { "before" } else { "after" };
+                let keep = (act == Act::Keep).then_some("--keep");
+                let args = ["revert", place].into_iter().chain(keep).collect();
+                (args, format!("Revert {word} to just {side} {place}"))
+            }
+            _ => return None,
+        };
+        let mut change = Self::new(title, turns.about(&args)?);
+        change.note = matches!(act, Act::Revert | Act::Keep).then(Field::default);
+        change.prompt = (act == Act::Revert).then_some(prompt).flatten();
+        change.may_wait = act != Act::Redo;
+        Some(change)
+    }
+
     /// Returns the command line that makes the change, or saves it while an agent has the session open.
     pub(super) fn command(&self) -> Vec<String> {
         let mut args = self.args.clone();
@@ -93,6 +252,26 @@ impl Change {
             args.push("--later".to_owned());
         }
         args
+    }
+
+    fn on_key(&mut self, key: KeyEvent) -> Outcome {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, &mut self.note) {
+            (KeyCode::Enter, _) => self.confirm(None),
+            (KeyCode::Char('o'), _) if is_control => self.confirm(Some(Act::Resume)),
+            (KeyCode::Char('r'), _) if is_control => Outcome::Plans,
+            (_, Some(note)) => note.edit(key, Outcome::Stays),
+            (_, None) => Outcome::Stays,
+        }
+    }
+
+    /// Confirms the change, if it is known what it does. Turns that arrived were shown; the next key confirms them.
+    fn confirm(&mut self, next: Option<Act>) -> Outcome {
+        let can_be_made = self.report.as_ref().is_some_and(|report| report.is_done);
+        match std::mem::take(&mut self.arrived) {
+            0 if can_be_made => Outcome::Confirms(next),
+            _ => Outcome::Stays,
+        }
     }
 
     /// Returns true if the change is saved for the next resume.
@@ -107,6 +286,24 @@ pub(super) struct Text {
     pub(super) title: String,
     pub(super) lines: Vec<Vec<Span>>,
     pub(super) top: usize,
+}
+
+impl Text {
+    fn on_key(&mut self, key: KeyEvent, page: usize) -> Outcome {
+        let last = self.lines.len().saturating_sub(1);
+        self.top = match key.code {
+            KeyCode::Char('j') | KeyCode::Down => self.top + 1,
+            KeyCode::Char('k') | KeyCode::Up => self.top.saturating_sub(1),
+            KeyCode::Char(' ') | KeyCode::PageDown => self.top + page,
+            KeyCode::PageUp => self.top.saturating_sub(page),
+            KeyCode::Char('G') | KeyCode::End => last,
+            KeyCode::Char('g') | KeyCode::Home => 0,
+            KeyCode::Char('q') | KeyCode::Enter => return Outcome::Closes,
+            _ => self.top,
+        }
+        .min(last);
+        Outcome::Stays
+    }
 }
 
 /// The search of all sessions.
@@ -126,4 +323,24 @@ pub(super) struct Help {
     pub(super) cursor: usize,
     /// What the rows do.
     pub(super) acts: Vec<Act>,
+}
+
+impl Help {
+    /// Creates the list of a pane's keys.
+    pub(super) fn new(pane: Pane, keys: &Keys) -> Self {
+        let mut help = Self::default();
+        help.filter(pane, keys);
+        help
+    }
+
+    /// Finds the keys of a pane that the filter matches.
+    pub(super) fn filter(&mut self, pane: Pane, keys: &Keys) {
+        let sought = self.field.text.to_lowercase();
+        let has = |row: &&Key| {
+            row.words.to_lowercase().contains(&sought) || keys.of(row).contains(&sought.as_str())
+        };
+        let rows = TABLE.iter().filter(|row| row.panes.contains(&pane)).filter(has);
+        self.acts = rows.map(|row| row.act).collect();
+        self.cursor = self.cursor.min(self.acts.len().saturating_sub(1));
+    }
 }

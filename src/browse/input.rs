@@ -4,28 +4,15 @@ use ratatui::crossterm::event::{
     KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 
+use super::cursor::Way;
 use super::data::Effect;
-use super::dialog::{Change, Dialog, Field};
+use super::dialog::{Dialog, Field, Outcome};
 use super::keys::{self, Act, Pane};
-use super::list::Way;
 use super::state::Browse;
+use super::view::{facts_of, has_filter};
 
 /// How many rows a turn of the wheel scrolls.
 const WHEEL: usize = 3;
-
-/// What a key does to a dialog.
-enum Outcome {
-    Stays,
-    Closes,
-    Confirms(Option<Act>),
-    Plans,
-    Names(String),
-    Runs(String),
-    Searches,
-    GoesToHit,
-    Filters,
-    Acts(Act),
-}
 
 impl Browse {
     /// Handles a key.
@@ -55,26 +42,27 @@ impl Browse {
     }
 
     /// Returns the field that has the cursor.
-    pub(super) fn field(&mut self) -> Option<&mut Field> {
+    fn field(&mut self) -> Option<&mut Field> {
         match &mut self.dialog {
-            Some(Dialog::Change(change)) => change.note.as_mut(),
-            Some(Dialog::Name(field) | Dialog::Command(field)) => Some(field),
-            Some(Dialog::Search(search)) => Some(&mut search.field),
-            Some(Dialog::Help(help)) => Some(&mut help.field),
-            Some(Dialog::Text(_)) => None,
+            Some(dialog) => dialog.field(),
             None if !self.is_typing => None,
-            None if self.focus == Pane::Sessions => Some(&mut self.list.filter),
+            None if self.layout.focus == Pane::Sessions => Some(&mut self.list.filter),
             None => Some(&mut self.sought),
         }
     }
 
+    /// Uses the text of a field that changed.
     fn field_changed(&mut self) {
-        match &self.dialog {
+        match &mut self.dialog {
+            Some(Dialog::Search(search)) if search.field.text.trim().is_empty() => {
+                search.found.clear();
+                search.total.clear();
+            }
             Some(Dialog::Search(search)) => {
                 let words = search.field.text.clone();
-                self.search(words);
+                self.out.ask(Effect::Search(words));
             }
-            Some(Dialog::Help(_)) => self.filter_help(),
+            Some(Dialog::Help(help)) => help.filter(self.layout.focus, &self.keys),
             Some(_) => {}
             None => self.typed(),
         }
@@ -84,14 +72,14 @@ impl Browse {
         let Some(name) = keys::name(key) else { return };
         if let Some(first) = self.pending.take() {
             let typed = format!("{first} {name}");
-            if let Some(act) = self.keys.find(self.focus, &typed) {
+            if let Some(act) = self.keys.find(self.layout.focus, &typed) {
                 self.act(act);
             }
             return;
         }
-        match self.keys.find(self.focus, &name) {
+        match self.keys.find(self.layout.focus, &name) {
             Some(act) => self.act(act),
-            None if self.keys.after(self.focus, &name).next().is_some() => {
+            None if self.keys.after(self.layout.focus, &name).next().is_some() => {
                 self.pending = Some(name);
             }
             None => {}
@@ -100,7 +88,7 @@ impl Browse {
 
     fn on_field_key(&mut self, key: KeyEvent) {
         match key.code {
-            KeyCode::Enter if self.focus == Pane::Sessions && self.list.shown.is_empty() => {
+            KeyCode::Enter if self.layout.focus == Pane::Sessions && self.list.shown.is_empty() => {
                 // Nothing is called that; it may have been said.
                 self.is_typing = false;
                 let words = std::mem::take(&mut self.list.filter).text;
@@ -111,8 +99,8 @@ impl Browse {
             KeyCode::Enter => self.is_typing = false,
             KeyCode::Esc => {
                 self.is_typing = false;
-                if let Some(field) = self.field_of_pane() {
-                    *field = Field::default();
+                if self.layout.focus == Pane::Sessions {
+                    self.list.filter = Field::default();
                     self.typed();
                 }
             }
@@ -126,28 +114,17 @@ impl Browse {
         }
     }
 
-    fn field_of_pane(&mut self) -> Option<&mut Field> {
-        (self.focus == Pane::Sessions).then_some(&mut self.list.filter)
-    }
-
     fn on_dialog_key(&mut self, key: KeyEvent) {
-        let Some(mut dialog) = self.dialog.take() else { return };
-        let outcome = if key.code == KeyCode::Esc {
-            Outcome::Closes
-        } else {
-            let page = usize::from(self.size.1).saturating_sub(6).max(1);
-            dialog_key(&mut dialog, key, page, &self.commands)
-        };
-        if !matches!(outcome, Outcome::Closes) {
-            self.dialog = Some(dialog);
-        }
-        match outcome {
-            Outcome::Stays | Outcome::Closes => {}
+        let Some(dialog) = &mut self.dialog else { return };
+        let page = usize::from(self.layout.size.1).saturating_sub(6).max(1);
+        match dialog.on_key(key, page, &self.commands) {
+            Outcome::Stays => {}
+            Outcome::Closes => self.dialog = None,
             Outcome::Confirms(next) => self.confirm(next),
             Outcome::Plans => {
                 if let Some(Dialog::Change(change)) = &self.dialog {
                     let args = change.args.clone();
-                    self.ask(Effect::Plan(args));
+                    self.out.ask(Effect::Plan(args));
                 }
             }
             Outcome::Names(name) => {
@@ -157,11 +134,10 @@ impl Browse {
             Outcome::Runs(typed) => {
                 self.dialog = None;
                 if !typed.trim().is_empty() {
-                    let session = self.session.clone();
-                    self.ask(Effect::Command(typed, session));
+                    self.out.ask(Effect::Command(typed, self.turns.session.clone()));
                 }
             }
-            Outcome::Searches | Outcome::Filters => self.field_changed(),
+            Outcome::Typed => self.field_changed(),
             Outcome::GoesToHit => {
                 if let Some(Dialog::Search(search)) = &self.dialog
                     && let Some(found) = search.found.get(search.cursor).cloned()
@@ -176,17 +152,6 @@ impl Browse {
         }
     }
 
-    fn search(&mut self, words: String) {
-        if words.trim().is_empty() {
-            if let Some(Dialog::Search(search)) = &mut self.dialog {
-                search.found.clear();
-                search.total.clear();
-            }
-        } else {
-            self.ask(Effect::Search(words));
-        }
-    }
-
     /// Handles the mouse: a click moves the cursor, the wheel scrolls the pane under it.
     pub(crate) fn on_mouse(&mut self, event: MouseEvent) {
         let way = match event.kind {
@@ -197,11 +162,17 @@ impl Browse {
         };
         if let Some(dialog) = &mut self.dialog {
             if let Some(way) = way {
-                scroll_dialog(dialog, way, WHEEL);
+                dialog.scroll(way, WHEEL);
             }
             return;
         }
-        let Some((pane, row)) = self.pane_at(event.column, event.row) else { return };
+        let Some((pane, row)) = self.layout.pane_at(event.column, event.row) else { return };
+        let heads = match pane {
+            Pane::Sessions => u16::from(has_filter(self)),
+            Pane::Turns => facts_of(self.layout.frame()),
+            Pane::Reading => 0,
+        };
+        let row = row.saturating_sub(heads.into());
         self.set_focus(pane);
         match way {
             Some(way) if pane == Pane::Reading => {
@@ -217,12 +188,12 @@ impl Browse {
     fn click(&mut self, pane: Pane, row: usize) {
         let at = match pane {
             Pane::Sessions => Some(self.list.cursor.top + row),
-            Pane::Turns => self.turn_at_line(row),
+            Pane::Turns => self.turns.at_line(row),
             Pane::Reading => Some(self.reader.cursor.top + row),
         };
         let now = match pane {
             Pane::Sessions => self.list.cursor.at,
-            Pane::Turns => self.turns.at,
+            Pane::Turns => self.turns.cursor.at,
             Pane::Reading => self.reader.cursor.at,
         };
         match at {
@@ -231,115 +202,5 @@ impl Browse {
             Some(_) if pane == Pane::Reading => self.act(Act::Open),
             _ => {}
         }
-    }
-}
-
-fn dialog_key(dialog: &mut Dialog, key: KeyEvent, page: usize, commands: &[String]) -> Outcome {
-    match dialog {
-        Dialog::Change(change) => change_key(change, key),
-        Dialog::Text(_) => {
-            let (way, rows) = match key.code {
-                KeyCode::Char('j') | KeyCode::Down => (Way::Forward, 1),
-                KeyCode::Char('k') | KeyCode::Up => (Way::Backward, 1),
-                KeyCode::Char(' ') | KeyCode::PageDown => (Way::Forward, page),
-                KeyCode::PageUp => (Way::Backward, page),
-                KeyCode::Char('G') | KeyCode::End => (Way::Forward, usize::MAX),
-                KeyCode::Char('g') | KeyCode::Home => (Way::Backward, usize::MAX),
-                KeyCode::Char('q') | KeyCode::Enter => return Outcome::Closes,
-                _ => return Outcome::Stays,
-            };
-            scroll_dialog(dialog, way, rows);
-            Outcome::Stays
-        }
-        Dialog::Name(field) => match key.code {
-            KeyCode::Enter => Outcome::Names(std::mem::take(&mut field.text)),
-            _ => edits(field, key, Outcome::Stays),
-        },
-        Dialog::Command(field) => match key.code {
-            KeyCode::Enter => Outcome::Runs(std::mem::take(&mut field.text)),
-            KeyCode::Tab => {
-                complete(field, commands);
-                Outcome::Stays
-            }
-            _ => edits(field, key, Outcome::Stays),
-        },
-        Dialog::Search(search) => {
-            let last = search.found.len().saturating_sub(1);
-            match key.code {
-                KeyCode::Enter => return Outcome::GoesToHit,
-                KeyCode::Down => search.cursor = last.min(search.cursor + 1),
-                KeyCode::Up => search.cursor = search.cursor.saturating_sub(1),
-                KeyCode::PageDown => search.cursor = last.min(search.cursor + page / 2),
-                KeyCode::PageUp => search.cursor = search.cursor.saturating_sub(page / 2),
-                _ => return edits(&mut search.field, key, Outcome::Searches),
-            }
-            Outcome::Stays
-        }
-        Dialog::Help(help) => {
-            let last = help.acts.len().saturating_sub(1);
-            match key.code {
-                KeyCode::Enter => {
-                    let act = help.acts.get(help.cursor);
-                    return act.map_or(Outcome::Stays, |act| Outcome::Acts(*act));
-                }
-                KeyCode::Down => help.cursor = last.min(help.cursor + 1),
-                KeyCode::Up => help.cursor = help.cursor.saturating_sub(1),
-                KeyCode::PageDown => help.cursor = last.min(help.cursor + page),
-                KeyCode::PageUp => help.cursor = help.cursor.saturating_sub(page),
-                _ => return edits(&mut help.field, key, Outcome::Filters),
-            }
-            Outcome::Stays
-        }
-    }
-}
-
-fn change_key(change: &mut Change, key: KeyEvent) -> Outcome {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match (key.code, &mut change.note) {
-        (KeyCode::Enter, _) => Outcome::Confirms(None),
-        (KeyCode::Char('o'), _) if is_control => Outcome::Confirms(Some(Act::Resume)),
-        (KeyCode::Char('r'), _) if is_control => Outcome::Plans,
-        (_, Some(note)) => edits(note, key, Outcome::Stays),
-        (_, None) => Outcome::Stays,
-    }
-}
-
-/// Edits a field. Returns `changed` if it changed.
-fn edits(field: &mut Field, key: KeyEvent, changed: Outcome) -> Outcome {
-    if field.on_key(key) { changed } else { Outcome::Stays }
-}
-
-/// Completes the first word of a command line as far as it is unambiguous.
-fn complete(field: &mut Field, commands: &[String]) {
-    let typed = field.text.clone();
-    let mut matching = commands.iter().filter(|command| command.starts_with(&typed));
-    let Some(first) = matching.next() else { return };
-    let shared = |one: &str, other: &str| {
-        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
-    };
-    let (mut len, mut is_alone) = (first.chars().count(), true);
-    for other in matching {
-        (len, is_alone) = (len.min(shared(first, other)), false);
-    }
-    field.text = first.chars().take(len).collect();
-    if is_alone {
-        field.text.push(' ');
-    }
-}
-
-fn scroll_dialog(dialog: &mut Dialog, way: Way, rows: usize) {
-    match (dialog, way) {
-        (Dialog::Text(text), Way::Forward) => {
-            text.top = text.top.saturating_add(rows).min(text.lines.len().saturating_sub(1));
-        }
-        (Dialog::Text(text), Way::Backward) => text.top = text.top.saturating_sub(rows),
-        (Dialog::Search(search), Way::Forward) => {
-            let last = search.found.len().saturating_sub(1);
-            search.cursor = last.min(search.cursor.saturating_add(rows));
-        }
-        (Dialog::Search(search), Way::Backward) => {
-            search.cursor = search.cursor.saturating_sub(rows);
-        }
-        _ => {}
     }
 }

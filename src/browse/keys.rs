@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::seek::Jump;
+
 /// A pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pane {
@@ -38,12 +40,7 @@ pub(crate) enum Act {
     PreviousTurn,
     PageDown,
     PageUp,
-    NextCompaction,
-    NextReverted,
-    NextFailure,
-    NextEdit,
-    NextNote,
-    NextQuestion,
+    Jump(Jump),
     Repeat,
     Return,
     Open,
@@ -137,12 +134,12 @@ pub(crate) const TABLE: &[Key] = &[
     key(Act::PageUp, "page-up", &["pgup"], ALL, "page the conversation up, from any pane", ""),
     key(Act::NextTurn, "next-turn", &["J"], ALL, "next turn down, from any pane", ""),
     key(Act::PreviousTurn, "previous-turn", &["K"], ALL, "next turn up, from any pane", ""),
-    key(Act::NextCompaction, "next-compaction", &["g c"], ALL, "go to the next compaction", ""),
-    key(Act::NextReverted, "next-reverted", &["g r"], ALL, "go to the next reverted turn", ""),
-    key(Act::NextFailure, "next-failure", &["g f"], ALL, "go to the next turn with a failed call", ""),
-    key(Act::NextEdit, "next-edit", &["g e"], ALL, "go to the next turn that edits a file", ""),
-    key(Act::NextNote, "next-note", &["g n"], ALL, "go to the next note", ""),
-    key(Act::NextQuestion, "next-question", &["g q"], ALL, "go to the next question of yours", ""),
+    key(Act::Jump(Jump::Compaction), "next-compaction", &["g c"], ALL, "go to the next compaction", ""),
+    key(Act::Jump(Jump::Reverted), "next-reverted", &["g r"], ALL, "go to the next reverted turn", ""),
+    key(Act::Jump(Jump::Failure), "next-failure", &["g f"], ALL, "go to the next turn with a failed call", ""),
+    key(Act::Jump(Jump::Edit), "next-edit", &["g e"], ALL, "go to the next turn that edits a file", ""),
+    key(Act::Jump(Jump::Note), "next-note", &["g n"], ALL, "go to the next note", ""),
+    key(Act::Jump(Jump::Question), "next-question", &["g q"], ALL, "go to the next question of yours", ""),
     key(Act::Repeat, "repeat", &["."], ALL, "repeat the last of these", ""),
     key(Act::Return, "return", &[","], ALL, "return to where you were before it", ""),
     key(Act::Left, "left", &["h", "left"], ALL, "to the pane on the left", ""),

@@ -1,99 +1,145 @@
-//! A cursor in a list that is longer than its pane.
+//! The pane of the sessions: the list, and what narrows it.
 
-/// The direction of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    Forward,
-    Backward,
-}
+use undertext::model::{SessionName, Timestamp};
 
-/// A cursor: the row that it is on, the first row shown, and how many rows fit.
+use super::cursor::Cursor;
+use super::data::{SessionRow, Sessions};
+use super::dialog::Field;
+use super::filter::Filter;
+use super::matching::Texts;
+use super::state::Look;
+
+/// How long a week is, in milliseconds.
+const WEEK: i64 = 7 * 24 * 3_600_000;
+
+/// Which sessions are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cursor {
-    pub(super) at: usize,
-    pub(super) top: usize,
-    pub(super) page: usize,
+pub(super) enum Scope {
+    Here,
+    #[default]
+    All,
+    Week,
 }
 
-impl Cursor {
-    pub(super) fn down(&mut self, rows: usize, len: usize) {
-        self.at = self.at.saturating_add(rows).min(len.saturating_sub(1));
+/// The list of sessions and what narrows it.
+#[derive(Default)]
+pub(super) struct List {
+    pub(super) all: Sessions,
+    texts: Texts,
+    /// The rows that are shown.
+    pub(super) shown: Vec<usize>,
+    pub(super) cursor: Cursor,
+    pub(super) scope: Scope,
+    pub(super) agent: Option<String>,
+    pub(super) filter: Field,
+    /// The conditions of the filter that do not exist.
+    pub(super) unknown: Vec<String>,
+}
+
+impl List {
+    /// Lists other sessions. The cursor stays on its session, or on `shown` at first.
+    pub(super) fn replace(&mut self, sessions: Sessions, shown: Option<&SessionName>, look: Look) {
+        let is_first = self.all.rows.is_empty();
+        let name = if is_first { shown.cloned() } else { self.name() };
+        self.texts = Texts::default();
+        for (n, row) in sessions.rows.iter().enumerate() {
+            let id = row.listed.name.id.as_str();
+            for text in [&row.title, &row.folder, id, &row.listed.name.format] {
+                self.texts.add(n, text);
+            }
+        }
+        if is_first && shown.is_none() && sessions.rows.iter().any(|row| row.is_here) {
+            self.scope = Scope::Here;
+        }
+        self.all = sessions;
+        self.narrow(look);
+        self.put_cursor(name.as_ref());
     }
 
-    pub(super) fn up(&mut self, rows: usize) {
-        self.at = self.at.saturating_sub(rows);
+    /// Returns the visible row with a number.
+    pub(super) fn row(&self, at: usize) -> Option<&SessionRow> {
+        self.all.rows.get(*self.shown.get(at)?)
     }
 
-    /// Scrolls by rows and takes the cursor along.
-    pub(super) fn scroll(&mut self, way: Way, rows: usize, len: usize) {
-        let last = len.saturating_sub(self.page.max(1));
-        self.top = match way {
-            Way::Forward => self.top.saturating_add(rows).min(last),
-            Way::Backward => self.top.saturating_sub(rows),
-        };
-        let end = (self.top + self.page).saturating_sub(1).min(len.saturating_sub(1));
-        self.at = self.at.clamp(self.top.min(end), end);
+    /// Returns the row of a session, even if it is not shown.
+    pub(super) fn row_of(&self, name: &SessionName) -> Option<&SessionRow> {
+        self.all.rows.iter().find(|row| row.listed.name == *name)
     }
 
-    /// Keeps the cursor inside the list.
-    pub(super) fn limit(&mut self, len: usize) {
-        self.at = self.at.min(len.saturating_sub(1));
-        self.top = self.top.min(self.at);
+    /// Returns the session under the cursor.
+    pub(super) fn name(&self) -> Option<SessionName> {
+        self.row(self.cursor.at).map(|row| row.listed.name.clone())
     }
 
-    /// Sets how many rows fit, and scrolls so that the cursor is visible.
-    pub(super) fn fit(&mut self, page: usize) {
-        self.page = page.max(1);
-        self.top = self.top.clamp((self.at + 1).saturating_sub(self.page), self.at);
+    /// Puts the cursor on a session. Returns false if it is not shown.
+    pub(super) fn put_cursor(&mut self, name: Option<&SessionName>) -> bool {
+        let is_it = |at: &usize| self.row(*at).is_some_and(|row| Some(&row.listed.name) == name);
+        let at = (0..self.shown.len()).find(is_it);
+        self.cursor.at = at.unwrap_or(self.cursor.at);
+        self.cursor.limit(self.shown.len());
+        at.is_some()
     }
 
-    /// Moves to the next match, ignoring case. Starts over at the end. Returns false if nothing matches.
-    pub(super) fn find(&mut self, texts: &[String], sought: &str, way: Way) -> bool {
-        let sought = sought.to_lowercase();
-        let len = texts.len();
-        let is_it =
-            |at: &usize| texts.get(*at).is_some_and(|it| it.to_lowercase().contains(&sought));
-        let mut all = (1..=len).map(|n| match way {
-            Way::Forward => (self.at + n) % len,
-            Way::Backward => (self.at + len - n) % len,
+    /// Finds the rows that the scope, the agent and the filter admit.
+    fn narrow(&mut self, look: Look) {
+        let Look { zone, now, .. } = look;
+        let filter = Filter::parse(&self.filter.text, zone, now);
+        let all = &self.all.rows;
+        let mut found = self.texts.find(&filter.words, all.len());
+        found.retain(|row| {
+            let Some(row) = all.get(*row) else { return false };
+            let is_in_scope = match self.scope {
+                Scope::Here => row.is_here,
+                Scope::All => true,
+                Scope::Week => row.listed.card.active >= Some(Timestamp(now.0 - WEEK)),
+            };
+            let of_agent = |agent: &String| *agent == row.listed.name.format;
+            is_in_scope && self.agent.as_ref().is_none_or(of_agent) && filter.admits(row)
         });
-        let found = all.find(is_it).filter(|_| !sought.is_empty());
-        self.at = found.unwrap_or(self.at);
-        found.is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cursor_stays_in_the_list_and_in_sight() {
-        let mut cursor = Cursor::default();
-        cursor.down(5, 0);
-        assert_eq!(cursor.at, 0);
-        cursor.down(9, 20);
-        cursor.fit(4);
-        assert_eq!((cursor.at, cursor.top), (9, 6));
-        cursor.scroll(Way::Backward, 4, 20);
-        assert_eq!((cursor.at, cursor.top), (5, 2));
-        cursor.scroll(Way::Forward, 99, 20);
-        assert_eq!((cursor.at, cursor.top), (16, 16));
-        cursor.limit(3);
-        assert_eq!((cursor.at, cursor.top), (2, 2));
+        self.unknown = filter.unknown;
+        self.shown = found;
+        self.cursor.limit(self.shown.len());
     }
 
-    #[test]
-    fn a_search_goes_around_the_end() {
-        let texts = ["Ann", "ben", "anna"].map(str::to_owned);
-        let mut cursor = Cursor::default();
-        assert!(cursor.find(&texts, "ANN", Way::Forward));
-        assert_eq!(cursor.at, 2);
-        assert!(cursor.find(&texts, "ann", Way::Forward));
-        assert_eq!(cursor.at, 0);
-        assert!(cursor.find(&texts, "ann", Way::Backward));
-        assert_eq!(cursor.at, 2);
-        assert!(!cursor.find(&texts, "zoe", Way::Forward));
-        assert!(!cursor.find(&[], "ann", Way::Forward));
+    /// Narrows the list by what was typed. The cursor goes to the best match, or back to its session.
+    pub(super) fn filter(&mut self, look: Look) {
+        let name = self.name();
+        self.narrow(look);
+        self.cursor = Cursor { at: 0, top: 0, ..self.cursor };
+        if self.filter.text.is_empty() {
+            self.put_cursor(name.as_ref());
+        }
+    }
+
+    /// Lists all sessions, if the list hides one.
+    pub(super) fn reveal(&mut self, name: &SessionName, look: Look) {
+        if !self.put_cursor(Some(name)) {
+            (self.scope, self.agent) = (Scope::All, None);
+            self.filter = Field::default();
+            self.narrow(look);
+            self.put_cursor(Some(name));
+        }
+    }
+
+    pub(super) fn next_scope(&mut self, look: Look) {
+        self.scope = match self.scope {
+            Scope::Here => Scope::All,
+            Scope::All => Scope::Week,
+            Scope::Week => Scope::Here,
+        };
+        self.narrow_around_cursor(look);
+    }
+
+    /// Lists the sessions of the next agent only, and after the last one those of all.
+    pub(super) fn next_agent(&mut self, look: Look) {
+        let agents = self.all.rows.iter().map(|row| &row.listed.name.format);
+        self.agent = agents.filter(|agent| Some(*agent) > self.agent.as_ref()).min().cloned();
+        self.narrow_around_cursor(look);
+    }
+
+    fn narrow_around_cursor(&mut self, look: Look) {
+        let name = self.name();
+        self.narrow(look);
+        self.put_cursor(name.as_ref());
     }
 }

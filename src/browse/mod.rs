@@ -6,26 +6,32 @@
 //! person asked for.
 
 mod canvas;
+mod cursor;
 mod data;
 mod dialog;
 mod filter;
 mod input;
 mod keys;
+mod layout;
 mod list;
 mod matching;
 mod picker;
 mod popup;
 mod reader;
 mod screen;
+mod seek;
 mod state;
+mod turns;
 mod view;
 
 pub(crate) use data::{
-    Answer, Conversation, Effect, Found, Graph, Report, SessionRow, Sessions, TurnRow,
+    Answer, BLOCK, Conversation, Counts, Effect, Found, Graph, Report, SessionRow, Sessions,
+    TurnRow,
 };
 pub(crate) use keys::Keys;
 pub(crate) use picker::{Picker, Piece, Preview, Row};
 pub(crate) use screen::{Host, Wake, has_room, live, pick};
+pub(crate) use seek::{Sought, branch_end};
 pub(crate) use state::{Browse, Look};
 
 #[cfg(test)]
@@ -151,7 +157,7 @@ mod tests {
         }
     }
 
-    fn graph(session: SessionName, columns: usize) -> Graph {
+    fn turns() -> Vec<TurnRow> {
         let turn = |(n, turn): (usize, &(Option<u64>, &str, &str, bool))| {
             let number = turn.0.map(|n| format!("  @{n}  16:0{n}")).unwrap_or_default();
             let words = crate::render::safe::line(turn.1).into_owned();
@@ -164,13 +170,21 @@ mod tests {
             lines.extend((n == 3).then(|| vec![(Label::Plain, "├─╯".to_owned())]));
             TurnRow { node: node(n, turn), has_number: turn.0.is_some(), lines }
         };
+        TURNS.iter().enumerate().map(turn).collect()
+    }
+
+    fn graph(session: SessionName, columns: usize, rows: &[TurnRow]) -> Graph {
+        let mut counts = Counts::default();
+        rows.iter().for_each(|row| counts.add(row));
         Graph {
             word: session.id.chars().take(2).collect(),
             session,
             title: TITLES[0].to_owned(),
             facts: "opus-5 · 26 Nov 13:55–16:13 · 6 files".to_owned(),
             columns,
-            turns: TURNS.iter().enumerate().map(turn).collect(),
+            rows: rows.len(),
+            counts,
+            head: rows.iter().position(|row| row.node.is_head),
             is_whole: true,
             undo: Some("operation 9 (revert)".to_owned()),
             open: None,
@@ -223,6 +237,8 @@ mod tests {
         /// What was asked for, besides reading.
         asked: Vec<Effect>,
         open: Option<String>,
+        /// The rows of every session.
+        rows: Vec<TurnRow>,
     }
 
     impl Driven {
@@ -236,19 +252,51 @@ mod tests {
             let mut browse = Browse::new(look, Keys::default(), Box::new(spell), commands);
             browse.resize(size.0, size.1);
             browse.on_answer(sessions(4));
-            let mut driven = Self { browse, asked: Vec::new(), open: None };
+            let mut driven = Self { browse, asked: Vec::new(), open: None, rows: turns() };
             driven.answer();
             driven
         }
 
+        /// Adds turns on top of the graph.
+        fn grow(&mut self, turns: usize) {
+            for _ in 0..turns {
+                let mut newest = self.rows[0].clone();
+                let n = self.rows.len();
+                newest.node.id = EntryId::new([u8::try_from(n + 50).unwrap(); 32]);
+                newest.node.checkpoint = Some(CheckpointNumber::new(n as u64 - 1));
+                newest.node.parents = vec![1];
+                self.rows[0].node.is_head = false;
+                self.rows.insert(0, newest);
+                for (n, row) in self.rows.iter_mut().enumerate() {
+                    row.node.parents.iter_mut().for_each(|parent| *parent += usize::from(n > 0));
+                    row.node.node = n;
+                }
+            }
+            let columns = self.browse.layout.turns_width();
+            self.browse.on_answer(Answer::Graph(graph(name(0), columns, &self.rows)));
+        }
+
         /// Answers everything that is asked for.
         fn answer(&mut self) {
-            for _ in 0..4 {
+            for _ in 0..5 {
                 for effect in self.browse.take_effects() {
                     let answer = match &effect {
                         Effect::Graph(name, columns) => {
-                            Some(Answer::Graph(graph(name.clone(), *columns)))
+                            Some(Answer::Graph(graph(name.clone(), *columns, &self.rows)))
                         }
+                        Effect::Rows { session, columns, first } => Some(Answer::Rows {
+                            session: session.clone(),
+                            columns: *columns,
+                            first: *first,
+                            turns: self.rows.iter().skip(*first).take(BLOCK).cloned().collect(),
+                        }),
+                        Effect::Seek { session, from, sought } => Some(Answer::Sought {
+                            session: session.clone(),
+                            sought: sought.clone(),
+                            row: sought.find(&self.rows, *from),
+                            end: branch_end(&self.rows, *from)
+                                .filter(|_| *sought == Sought::BranchEnd),
+                        }),
                         Effect::Read(name, place) => {
                             Some(conversation(name.clone(), place.clone()))
                         }
@@ -275,7 +323,14 @@ mod tests {
                         }),
                         _ => None,
                     };
-                    if !matches!(effect, Effect::Graph(..) | Effect::Read(..)) {
+                    let is_read = matches!(
+                        effect,
+                        Effect::Graph(..)
+                            | Effect::Read(..)
+                            | Effect::Rows { .. }
+                            | Effect::Seek { .. }
+                    );
+                    if !is_read {
                         self.asked.push(effect);
                     }
                     if let Some(answer) = answer {
@@ -296,7 +351,7 @@ mod tests {
         }
 
         fn draw(&mut self) -> Buffer {
-            let (width, height) = self.browse.size;
+            let (width, height) = self.browse.layout.size;
             let area = Rect { x: 0, y: 0, width, height };
             let mut buffer = Buffer::empty(area);
             let cursor = self.browse.draw(area, &mut buffer);
@@ -321,13 +376,14 @@ mod tests {
                 Some(Dialog::Search(_)) => "search",
                 Some(Dialog::Help(_)) => "help",
             };
-            let message = it.message.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
+            let message =
+                it.out.message.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
             format!(
                 "{:?} {:?} s{} t{} r{} top{} {:?} {:?} {:?} {:?} typing {} {dialog} {message} {:?}",
-                it.focus,
-                it.zoom,
+                it.layout.focus,
+                it.layout.zoom,
                 it.list.cursor.at,
-                it.turns.at,
+                it.turns.cursor.at,
                 it.reader.cursor.at,
                 it.reader.cursor.top,
                 it.list.scope,
@@ -499,7 +555,7 @@ mod tests {
         let mut driven = driven(120, 32);
         driven.keys("2 r enter");
         assert_eq!(driven.asked.last(), Some(&Effect::Copy("Does the test check it?".to_owned())));
-        let message = driven.browse.message.as_ref().map(|(_, text)| text.as_str());
+        let message = driven.browse.out.message.as_ref().map(|(_, text)| text.as_str());
         let said = "02 is now just before @3 · prompt copied · o resume · u undo";
         assert_eq!(message, Some(said));
     }
@@ -519,15 +575,13 @@ mod tests {
     fn turns_that_arrive_while_a_dialog_is_open_are_confirmed_again() {
         let mut driven = driven(120, 32);
         driven.keys("2 r");
-        let mut grown = graph(name(0), driven.browse.turns_width());
-        let mut newest = grown.turns[0].clone();
-        newest.node.id = EntryId::new([77; 32]);
-        newest.node.checkpoint = Some(CheckpointNumber::new(4));
-        grown.turns.insert(0, newest);
-        driven.browse.on_answer(Answer::Graph(grown));
+        driven.grow(1);
+        // What it does is tried again, whatever is pressed before.
+        driven.browse.on_key(pressed("enter"));
+        driven.grow(1);
         driven.answer();
         let seen = driven.seen();
-        assert!(seen.contains("1 turn arrived: @4 would move too. ⏎ again to confirm"), "{seen}");
+        assert!(seen.contains("1 turn arrived: @5 would move too. ⏎ again to confirm"), "{seen}");
         let runs = |driven: &Driven| {
             driven.asked.iter().filter(|effect| matches!(effect, Effect::Run(_))).count()
         };
@@ -539,27 +593,58 @@ mod tests {
 
     #[test]
     fn a_session_that_grows_is_followed_from_its_end_only() {
-        let grow = |driven: &mut Driven, id: u8| {
-            let mut grown = graph(name(0), driven.browse.turns_width());
-            for n in 100..=id {
-                let mut newest = grown.turns[0].clone();
-                newest.node.id = EntryId::new([n; 32]);
-                newest.node.is_head = n == id;
-                grown.turns.iter_mut().for_each(|turn| turn.node.is_head = false);
-                grown.turns.insert(0, newest);
-            }
-            driven.browse.on_answer(Answer::Graph(grown));
-            driven.answer();
-        };
         let mut driven = driven(120, 32);
-        grow(&mut driven, 100);
-        assert_eq!((driven.browse.turns.at, driven.browse.arrived), (0, 0), "at the end");
+        driven.grow(1);
+        driven.answer();
+        assert_eq!((driven.browse.turns.cursor.at, driven.browse.turns.arrived), (0, 0));
         driven.keys("2 down down");
-        grow(&mut driven, 102);
-        assert_eq!(driven.browse.turns.at, 4, "the cursor stays on its turn");
+        driven.grow(2);
+        driven.answer();
+        assert_eq!(driven.browse.turns.cursor.at, 4, "the cursor stays on its turn");
         assert!(driven.seen().contains("2 new turns ↑ gg"));
         driven.keys("g g");
         assert!(!driven.seen().contains("new turn"));
+    }
+
+    #[test]
+    fn a_long_session_holds_the_rows_near_the_cursor_only() {
+        let mut driven = driven(120, 32);
+        let mut newest = driven.rows[0].clone();
+        newest.node.is_head = false;
+        driven.rows = (0..5_000_u32)
+            .map(|n| {
+                let mut row = newest.clone();
+                let mut id = [0; 32];
+                id[..4].copy_from_slice(&n.to_le_bytes());
+                (row.node.id, row.node.node) = (EntryId::new(id), n as usize);
+                row.node.checkpoint = Some(CheckpointNumber::new(4_999 - u64::from(n)));
+                row.lines = vec![vec![(Label::Plain, format!("○  @{}", 4_999 - n))]];
+                row.node.is_reverted = n == 3_000;
+                row
+            })
+            .collect();
+        driven.browse.refresh();
+        driven.keys("2 G");
+        let seen = driven.seen();
+        assert!(seen.contains("▌○  @0") && !seen.contains("│ …"), "{seen}");
+        for _ in 0..120 {
+            driven.keys("ctrl-u ctrl-u ctrl-u");
+            assert!(!driven.seen().contains("▌…"));
+            assert!(driven.browse.turns.held() <= 8 * BLOCK);
+        }
+        driven.keys("g r");
+        assert_eq!(driven.browse.turns.cursor.at, 3_000);
+        assert!(driven.seen().contains("▌○  @1999"));
+        driven.keys(",");
+        assert_ne!(driven.browse.turns.cursor.at, 3_000);
+        driven.keys("g g / @ 7 7 7 enter");
+        assert_eq!(driven.browse.turns.cursor.at, 4_999 - 777, "the first row below that matches");
+        // The rows that are read are not there at once.
+        driven.browse.on_key(pressed("G"));
+        let area = Rect::new(0, 0, 120, 32);
+        let mut buffer = Buffer::empty(area);
+        driven.browse.draw(area, &mut buffer);
+        assert!(text_of(&buffer).contains("▌…"));
     }
 
     #[test]
@@ -602,8 +687,8 @@ mod tests {
         driven.keys("s r e t r y");
         assert_snapshot!("search", driven.seen());
         driven.keys("enter");
-        assert_eq!(driven.browse.session, Some(name(1)));
-        assert_eq!((driven.browse.focus, driven.browse.turns.at), (Pane::Reading, 3));
+        assert_eq!(driven.browse.turns.session, Some(name(1)));
+        assert_eq!((driven.browse.layout.focus, driven.browse.turns.cursor.at), (Pane::Reading, 3));
     }
 
     #[test]
@@ -640,13 +725,16 @@ mod tests {
         let at =
             |kind, column, row| MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
         driven.browse.on_mouse(at(MouseEventKind::Down(MouseButton::Left), 60, 7));
-        assert_eq!((driven.browse.focus, driven.browse.turns.at), (Pane::Turns, 2));
+        assert_eq!((driven.browse.layout.focus, driven.browse.turns.cursor.at), (Pane::Turns, 2));
         driven.answer();
         driven.seen();
         driven.browse.on_mouse(at(MouseEventKind::ScrollDown, 60, 25));
-        assert_eq!((driven.browse.focus, driven.browse.reader.cursor.top), (Pane::Reading, 3));
+        assert_eq!(
+            (driven.browse.layout.focus, driven.browse.reader.cursor.top),
+            (Pane::Reading, 3)
+        );
         driven.browse.on_mouse(at(MouseEventKind::Down(MouseButton::Left), 3, 3));
-        assert_eq!((driven.browse.focus, driven.browse.list.cursor.at), (Pane::Sessions, 1));
+        assert_eq!((driven.browse.layout.focus, driven.browse.list.cursor.at), (Pane::Sessions, 1));
     }
 
     #[test]
@@ -717,13 +805,13 @@ mod tests {
             let is_enter = key.code == KeyCode::Enter;
             match &driven.browse.dialog {
                 Some(Dialog::Change(change))
-                    if (is_enter || key == pressed("ctrl-o")) && change.arrived.is_empty() =>
+                    if (is_enter || key == pressed("ctrl-o")) && change.arrived == 0 =>
                 {
                     confirmed.push(change.command());
                 }
                 Some(Dialog::Name(field)) if is_enter && !field.text.trim().is_empty() => {
                     let name = format!("--message={}", field.text.trim());
-                    let session = driven.browse.session.clone().unwrap();
+                    let session = driven.browse.turns.session.clone().unwrap();
                     let session = format!("{}:{}", session.format, session.id);
                     confirmed.push(vec!["checkpoint".to_owned(), name, "-s".to_owned(), session]);
                 }

@@ -22,7 +22,7 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 
-use super::canvas::{self, columns};
+use super::canvas::{self, Canvas, columns};
 use super::matching::{Texts, marks};
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
@@ -334,7 +334,7 @@ impl Picker {
                 rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
             }
             if is_cursor {
-                canvas::mark_row(buffer, line, self.styles, true);
+                Canvas { buffer, styles: self.styles }.mark_row(line, true);
             }
             self.mark(buffer, of_title, &row.title.text);
         }
@@ -379,11 +379,11 @@ impl Picker {
     }
 
     fn rule(&self, buffer: &mut Buffer, area: Rect) {
-        canvas::rule(buffer, area, self.styles);
+        Canvas { buffer, styles: self.styles }.rule(area);
     }
 
     fn put(&self, buffer: &mut Buffer, area: Rect, label: Label, text: &str) {
-        canvas::put(buffer, area, self.styles, label, text);
+        Canvas { buffer, styles: self.styles }.put(area, label, text);
     }
 }
 

@@ -1,13 +1,11 @@
 //! Drawing of dialogs.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 use ratatui::widgets::{Clear, Widget as _};
 
-use super::canvas::{after, columns, mark_row, put, put_line, put_right, rule};
-use super::dialog::{Change, Dialog, Field, Help, Search, Text};
-use super::keys::TABLE;
-use super::state::Browse;
+use super::canvas::{Canvas, after, columns};
+use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
+use super::keys::{Keys, TABLE};
 use super::view::glyph;
 use crate::render::safe;
 use crate::render::style::{Label, Span};
@@ -16,61 +14,67 @@ use crate::render::wrap::wrap;
 /// Maximum width of a dialog with a question.
 const WIDEST: u16 = 86;
 
-impl Browse {
-    /// Draws the dialog, if there is one, and returns the position of its text cursor.
-    pub(super) fn draw_dialog(&self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-        match self.dialog.as_ref()? {
-            Dialog::Change(change) => self.draw_change(area, buffer, change),
+/// The place of a dialog, and what its texts need.
+pub(super) struct Popup<'a> {
+    pub(super) canvas: Canvas<'a>,
+    pub(super) area: Rect,
+    pub(super) keys: &'a Keys,
+    /// The word for the shown session.
+    pub(super) word: Option<&'a str>,
+}
+
+impl Popup<'_> {
+    /// Draws a dialog, and returns the position of its text cursor.
+    pub(super) fn draw(&mut self, dialog: &Dialog) -> Option<Position> {
+        let word = self.word.unwrap_or_default();
+        match dialog {
+            Dialog::Change(change) => self.draw_change(change),
             Dialog::Text(text) => {
-                self.draw_text(area, buffer, text);
+                self.draw_text(text);
                 None
             }
             Dialog::Name(field) => {
-                let word = self.word().unwrap_or_default();
                 let title = format!("Name the current place of {word}");
-                self.draw_field(area, buffer, &title, field, "⏎ name it   esc cancel")
+                self.draw_field(&title, field, "⏎ name it   esc cancel")
             }
             Dialog::Command(field) => {
-                let word = self.word().unwrap_or_default();
                 let title = format!("Run a command on {word}");
-                self.draw_field(area, buffer, &title, field, "⏎ run   tab complete   esc cancel")
+                self.draw_field(&title, field, "⏎ run   tab complete   esc cancel")
             }
-            Dialog::Search(search) => self.draw_search(area, buffer, search),
-            Dialog::Help(help) => self.draw_help(area, buffer, help),
+            Dialog::Search(search) => self.draw_search(search),
+            Dialog::Help(help) => self.draw_help(help),
         }
     }
 
     /// Draws a box in the middle, and returns its inside.
-    fn draw_box(&self, area: Rect, buffer: &mut Buffer, size: (u16, u16), title: &str) -> Rect {
-        let styles = self.look.styles;
-        let (width, height) = (size.0.min(area.width), size.1.min(area.height));
+    fn draw_box(&mut self, size: (u16, u16), title: &str) -> Rect {
+        let (width, height) = (size.0.min(self.area.width), size.1.min(self.area.height));
         let at = Rect {
-            x: area.x + (area.width - width) / 2,
-            y: area.y + (area.height - height) / 2,
+            x: self.area.x + (self.area.width - width) / 2,
+            y: self.area.y + (self.area.height - height) / 2,
             width,
             height,
         };
-        Clear.render(at, buffer);
+        Clear.render(at, self.canvas.buffer);
         let line = "─".repeat(usize::from(width).saturating_sub(2));
         let row = |y: u16| Rect { y, height: 1, ..at };
-        put(buffer, row(at.y), styles, Label::Dim, &format!("╭{line}╮"));
+        self.canvas.put(row(at.y), Label::Dim, &format!("╭{line}╮"));
         for y in at.y + 1..at.bottom().saturating_sub(1) {
-            put(buffer, row(y), styles, Label::Dim, "│");
+            self.canvas.put(row(y), Label::Dim, "│");
             let end = Rect { x: at.right().saturating_sub(1), width: 1, ..row(y) };
-            put(buffer, end, styles, Label::Dim, "│");
+            self.canvas.put(end, Label::Dim, "│");
         }
-        put(buffer, row(at.bottom().saturating_sub(1)), styles, Label::Dim, &format!("╰{line}╯"));
+        self.canvas.put(row(at.bottom().saturating_sub(1)), Label::Dim, &format!("╰{line}╯"));
         let room = usize::from(width).saturating_sub(6);
         let title = format!(" {} ", safe::clip(&safe::line(title), room));
-        put(buffer, after(row(at.y), 2), styles, Label::Heading, &title);
+        self.canvas.put(after(row(at.y), 2), Label::Heading, &title);
         at.inner(Margin { horizontal: 2, vertical: 1 })
     }
 
-    fn draw_change(&self, area: Rect, buffer: &mut Buffer, change: &Change) -> Option<Position> {
-        let styles = self.look.styles;
-        let width = WIDEST.min(area.width.saturating_sub(2));
+    fn draw_change(&mut self, change: &Proposal) -> Option<Position> {
+        let width = WIDEST.min(self.area.width.saturating_sub(2));
         let room = usize::from(width).saturating_sub(4);
-        let most = usize::from(area.height).saturating_sub(10).max(3);
+        let most = usize::from(self.area.height).saturating_sub(10).max(3);
         let mut lines = Vec::new();
         if let Some(agent) = &change.open {
             let words = if change.may_wait {
@@ -84,8 +88,8 @@ impl Browse {
             lines.push(Vec::new());
         }
         lines.extend(report_lines(change, room, most));
-        if !change.arrived.is_empty() {
-            let (places, n) = (change.arrived.join(", "), change.arrived.len());
+        if change.arrived > 0 {
+            let (places, n) = (change.places.join(", "), change.arrived);
             let turns = if n == 1 { "turn arrived" } else { "turns arrived" };
             lines.push(Vec::new());
             let words = format!("{n} {turns}: {places} would move too. ⏎ again to confirm");
@@ -102,91 +106,80 @@ impl Browse {
         lines.push(Vec::new());
         lines.push(vec![(Label::Dim, keys_of(change))]);
         let height = columns(lines.len() + 2);
-        let inside = self.draw_box(area, buffer, (width, height), &change.title);
+        let inside = self.draw_box((width, height), &change.title);
         for (row, line) in inside.rows().zip(&lines) {
-            put_line(buffer, row, styles, line);
+            self.canvas.put_line(row, line);
         }
         at.map(|(x, y)| Position { x: inside.x + columns(x), y: inside.y + columns(y) })
     }
 
-    fn draw_field(
-        &self,
-        area: Rect,
-        buffer: &mut Buffer,
-        title: &str,
-        field: &Field,
-        keys: &str,
-    ) -> Option<Position> {
-        let styles = self.look.styles;
-        let inside = self.draw_box(area, buffer, (WIDEST, 5), title);
+    fn draw_field(&mut self, title: &str, field: &Field, keys: &str) -> Option<Position> {
+        let inside = self.draw_box((WIDEST, 5), title);
         let text = field.end(usize::from(inside.width).saturating_sub(3));
         let mut rows = inside.rows();
         let line = rows.next()?;
-        put_line(buffer, line, styles, &[(Label::Head, "▏ ".into()), (Label::Plain, text.into())]);
-        put(buffer, rows.nth(1)?, styles, Label::Dim, keys);
+        self.canvas.put_line(line, &[(Label::Head, "▏ ".into()), (Label::Plain, text.into())]);
+        self.canvas.put(rows.nth(1)?, Label::Dim, keys);
         Some(Position { x: line.x + columns(2 + safe::width(text)), y: line.y })
     }
 
-    fn draw_text(&self, area: Rect, buffer: &mut Buffer, text: &Text) {
-        let styles = self.look.styles;
-        let size = (area.width.saturating_sub(4), area.height.saturating_sub(2));
-        let inside = self.draw_box(area, buffer, size, &text.title);
+    fn draw_text(&mut self, text: &Text) {
+        let size = (self.area.width.saturating_sub(4), self.area.height.saturating_sub(2));
+        let inside = self.draw_box(size, &text.title);
         let (rows, keys) = (inside.height.saturating_sub(1), "j k space move   esc back");
         for (row, line) in
             inside.rows().take(usize::from(rows)).zip(text.lines.iter().skip(text.top))
         {
-            put_line(buffer, row, styles, line);
+            self.canvas.put_line(row, line);
         }
         let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
         let all = text.lines.len();
         let end = (text.top + usize::from(rows)).min(all);
-        let rest = put_right(buffer, last, styles, &(Label::Dim, format!("{end} of {all}")));
-        put(buffer, rest, styles, Label::Dim, keys);
+        let rest = self.canvas.put_right(last, Label::Dim, &format!("{end} of {all}"));
+        self.canvas.put(rest, Label::Dim, keys);
     }
 
-    fn draw_search(&self, area: Rect, buffer: &mut Buffer, search: &Search) -> Option<Position> {
-        let styles = self.look.styles;
-        let size = (area.width.saturating_sub(2), area.height.saturating_sub(2));
-        let inside = self.draw_box(area, buffer, size, "Search all sessions");
+    fn draw_search(&mut self, search: &Search) -> Option<Position> {
+        let size = (self.area.width.saturating_sub(2), self.area.height.saturating_sub(2));
+        let inside = self.draw_box(size, "Search all sessions");
         let mut rows = inside.rows();
         let line = rows.next()?;
-        let rest = put_right(buffer, line, styles, &(Label::Dim, search.total.clone()));
+        let rest = self.canvas.put_right(line, Label::Dim, &search.total.clone());
         let text = search.field.end(usize::from(rest.width).saturating_sub(4));
-        put(buffer, rest, styles, Label::Plain, &format!("> {text}"));
+        self.canvas.put(rest, Label::Plain, &format!("> {text}"));
         let cursor = Position { x: line.x + columns(2 + safe::width(text)), y: line.y };
         let list = usize::from(inside.height.saturating_sub(3)) * 55 / 100;
         let top = (search.cursor + 1).saturating_sub(list.max(1));
         let found = search.found.iter().enumerate().skip(top);
         for (row, (at, found)) in rows.by_ref().take(list).zip(found) {
-            put_line(buffer, after(row, 1), styles, &found.head);
+            self.canvas.put_line(after(row, 1), &found.head);
             if at == search.cursor {
-                mark_row(buffer, row, styles, true);
+                self.canvas.mark_row(row, true);
             }
         }
         let below = usize::from(inside.y) + 1 + list;
         let mut preview = inside.rows().skip(below - usize::from(inside.y));
-        rule(buffer, preview.next()?, styles);
+        self.canvas.rule(preview.next()?);
         let room = usize::from(inside.width);
         let texts = search.found.get(search.cursor).map(|found| found.text.as_slice());
         let texts =
             texts.unwrap_or_default().iter().flat_map(|text| wrap(&safe::line(text), Some(room)));
         let left = usize::from(inside.height).saturating_sub(list + 3);
         for (row, text) in preview.take(left).zip(texts) {
-            put(buffer, row, styles, Label::Plain, &text);
+            self.canvas.put(row, Label::Plain, &text);
         }
         let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        put(buffer, last, styles, Label::Dim, "⏎ go there   ↑↓ move   esc back");
+        self.canvas.put(last, Label::Dim, "⏎ go there   ↑↓ move   esc back");
         Some(cursor)
     }
 
-    fn draw_help(&self, area: Rect, buffer: &mut Buffer, help: &Help) -> Option<Position> {
-        let styles = self.look.styles;
-        let height = area.height.saturating_sub(2);
-        let inside = self.draw_box(area, buffer, (WIDEST, height), "Keys of this pane");
+    fn draw_help(&mut self, help: &Help) -> Option<Position> {
+        let height = self.area.height.saturating_sub(2);
+        let inside = self.draw_box((WIDEST, height), "Keys of this pane");
         let mut rows = inside.rows();
         let line = rows.next()?;
         let text = help.field.end(usize::from(inside.width).saturating_sub(4));
-        put(buffer, line, styles, Label::Plain, &format!("> {text}"));
+        self.canvas.put(line, Label::Plain, &format!("> {text}"));
         let list = usize::from(inside.height.saturating_sub(2));
         let top = (help.cursor + 1).saturating_sub(list.max(1));
         for (row, (at, act)) in rows.take(list).zip(help.acts.iter().enumerate().skip(top)) {
@@ -196,21 +189,21 @@ impl Browse {
                 (Label::Head, format!("{:<12}", keys.join(" "))),
                 (Label::Plain, key.words.to_owned()),
             ];
-            let name = (Label::Dim, format!("  {}", key.name));
-            let rest = put_right(buffer, after(row, 1), styles, &name);
-            put_line(buffer, rest, styles, &spans);
+            let name = format!("  {}", key.name);
+            let rest = self.canvas.put_right(after(row, 1), Label::Dim, &name);
+            self.canvas.put_line(rest, &spans);
             if at == help.cursor {
-                mark_row(buffer, row, styles, true);
+                self.canvas.mark_row(row, true);
             }
         }
         let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        put(buffer, last, styles, Label::Dim, "type to filter   ↑↓ move   ⏎ run   esc back");
+        self.canvas.put(last, Label::Dim, "type to filter   ↑↓ move   ⏎ run   esc back");
         Some(Position { x: line.x + columns(2 + safe::width(text)), y: line.y })
     }
 }
 
 /// Returns what a change would do, in at most `most` lines.
-fn report_lines(change: &Change, room: usize, most: usize) -> Vec<Vec<Span>> {
+fn report_lines(change: &Proposal, room: usize, most: usize) -> Vec<Vec<Span>> {
     let Some(report) = &change.report else {
         return vec![vec![(Label::Dim, "Reading what this would change …".to_owned())]];
     };
@@ -229,7 +222,7 @@ fn report_lines(change: &Change, room: usize, most: usize) -> Vec<Vec<Span>> {
 }
 
 /// Returns the keys of a change's dialog.
-fn keys_of(change: &Change) -> String {
+fn keys_of(change: &Proposal) -> String {
     let verb = change.args.first().map(String::as_str).unwrap_or_default();
     match &change.report {
         Some(report) if !report.is_done => "^r try again   esc cancel".to_owned(),

@@ -4,8 +4,8 @@ use undertext::model::{EntryId, EntryNumber, EntrySet, Kind, Message, Timestamp}
 use undertext::report;
 use undertext::verbs::Line;
 
+use super::cursor::{Cursor, Way};
 use super::data::Conversation;
-use super::list::{Cursor, Way};
 use crate::render::conversation::{self, Detail, Manner, Row};
 use crate::render::harness;
 use crate::render::style::Styles;
@@ -93,6 +93,12 @@ impl Reader {
 
     pub(super) fn rows(&self) -> &[Row] {
         self.rows.as_ref().map_or(&[], |(_, rows)| rows)
+    }
+
+    /// Scrolls by a page.
+    pub(super) fn page(&mut self, way: Way) {
+        let (rows, len) = (self.cursor.page.saturating_sub(1).max(1), self.rows().len());
+        self.cursor.scroll(way, rows, len);
     }
 
     /// Unfolds or folds the entry under the cursor. Returns the entry if it was unfolded.

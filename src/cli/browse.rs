@@ -84,8 +84,8 @@ mod screen {
 
     use super::{Args, CommandError, Exit};
     use crate::browse::{
-        self, Answer, Browse, Conversation, Effect, Found, Graph, Host, Keys, Look, Report,
-        SessionRow, Sessions, TurnRow, Wake,
+        self, Answer, BLOCK, Browse, Conversation, Counts, Effect, Found, Graph, Host, Keys, Look,
+        Report, SessionRow, Sessions, Sought, TurnRow, Wake, branch_end,
     };
     use crate::cli::env::{Env, Terminal};
     use crate::cli::hint::Naming;
@@ -157,7 +157,15 @@ mod screen {
         thread::spawn(move || lister.list_until(&changed));
         // The other thread imports what is new.
         let hand = Hand { global: Global { no_import: true, ..hand.global.clone() }, ..hand };
-        let worker = Worker { hand, asked, queue: VecDeque::new(), changes };
+        let worker = Worker {
+            hand,
+            asked,
+            queue: VecDeque::new(),
+            changes,
+            drawn: Vec::new(),
+            columns: 0,
+            served: None,
+        };
         thread::spawn(move || worker.work());
         let mut ask = |effect: Effect| match effect {
             Effect::Copy(text) => copying(&text),
@@ -261,6 +269,11 @@ mod screen {
         queue: VecDeque<Effect>,
         /// Tells the thread that lists sessions that one was changed.
         changes: Sender<()>,
+        /// The rows of the shown session, and the width that they are drawn for.
+        drawn: Vec<TurnRow>,
+        columns: usize,
+        /// The session that was drawn whole, and for which width.
+        served: Option<(SessionName, usize)>,
     }
 
     /// Why a session is no longer served.
@@ -309,14 +322,11 @@ mod screen {
                 }
             }
             self.queue.extend(self.asked.try_iter());
-            let is_read = |it: &Effect| {
-                matches!(it, Effect::Graph(..) | Effect::Read(..) | Effect::Search(_))
-            };
             while let Some(effect) = self.queue.pop_front() {
                 let same = |other: &Effect| {
                     std::mem::discriminant(other) == std::mem::discriminant(&effect)
                 };
-                if !(is_read(&effect) && self.queue.iter().any(same)) {
+                if !(effect.is_replaced() && self.queue.iter().any(same)) {
                     return Some(Next::Request(effect));
                 }
             }
@@ -362,6 +372,22 @@ mod screen {
             request: Effect,
         ) -> Option<Effect> {
             match request {
+                Effect::Rows { session, columns, first } => {
+                    if session == opened.session.name && columns == self.columns {
+                        let turns = self.drawn.iter().skip(first).take(BLOCK).cloned().collect();
+                        self.hand.send(Answer::Rows { session, columns, first, turns });
+                    }
+                    None
+                }
+                Effect::Seek { session, from, sought } => {
+                    if session == opened.session.name {
+                        let row = sought.find(&self.drawn, from);
+                        let is_end = sought == Sought::BranchEnd;
+                        let end = is_end.then(|| branch_end(&self.drawn, from)).flatten();
+                        self.hand.send(Answer::Sought { session, sought, row, end });
+                    }
+                    None
+                }
                 Effect::Read(session, place) if session == opened.session.name => {
                     let read = read(context, opened, &place);
                     if let Some(shown) = self.hand.report(read) {
@@ -433,37 +459,42 @@ mod screen {
                 zone: context.env.zone,
                 all: false,
             };
-            let name = &session.name;
-            let mut first = Some(Graph {
-                session: name.clone(),
+            let mut graph = Graph {
+                session: session.name.clone(),
                 word: landing::name_of(context, opened)?,
                 title: common::titled(session.archive.store().card(session.key)?.title.as_deref()),
                 facts: graph::facts(context, opened, drawing.edited)?,
                 columns,
-                turns: Vec::new(),
+                rows: 0,
+                counts: Counts::default(),
+                head: drawing.head,
                 is_whole: false,
                 undo: undo_of(opened),
                 open: verbs::open_in(session).first().map(ToString::to_string),
                 deleted: verbs::lost_file(session)?.map(|path| context.env.homely(&path)),
                 waiting: verbs::waiting(session)?.map(|waiting| waiting.to_string()),
-            });
-            let mut rows = Rows::of(&drawing, look)?;
-            let (mut batch, mut other) = (Vec::new(), None);
-            let mut send = |worker: &Self, turns: Vec<TurnRow>, is_whole: bool| {
-                worker.hand.send(match first.take() {
-                    Some(graph) => Answer::Graph(Graph { turns, is_whole, ..graph }),
-                    None => Answer::Turns { session: name.clone(), turns, is_whole },
-                });
             };
-            let mut most = ROWS[0];
+            let mut rows = Rows::of(&drawing, look)?;
+            let (mut drawn, mut most, mut other) = (Vec::new(), ROWS[0], None);
+            // The last graph of this session is shown until this one is whole.
+            let is_first = self.served.as_ref() != Some(&(session.name.clone(), columns));
+            if is_first {
+                (self.drawn, self.columns, self.served) = (Vec::new(), columns, None);
+            }
             let done = drawing.each(|node| {
                 let (lines, has_number) = (rows.lines(&node), rows.has_number(&node));
-                batch.push(TurnRow { node, has_number, lines });
-                if batch.len() < most {
+                let row = TurnRow { node, has_number, lines };
+                graph.counts.add(&row);
+                drawn.push(row);
+                graph.rows = drawn.len();
+                if graph.rows < most {
                     return Ok(());
                 }
-                most = ROWS[1];
-                send(self, std::mem::take(&mut batch), false);
+                most = graph.rows + ROWS[1];
+                if is_first {
+                    self.drawn.extend_from_slice(drawn.get(self.drawn.len()..).unwrap_or_default());
+                    self.hand.send(Answer::Graph(graph.clone()));
+                }
                 // Between slices, requests are answered; others than reads end the drawing.
                 while let Some(next) = self.next(Duration::ZERO) {
                     let next = match next {
@@ -481,7 +512,9 @@ mod screen {
                 return Ok(Some(Next::Request(other)));
             }
             done?;
-            send(self, batch, true);
+            (self.drawn, self.columns) = (drawn, columns);
+            self.served = Some((session.name.clone(), columns));
+            self.hand.send(Answer::Graph(Graph { is_whole: true, ..graph }));
             Ok(None)
         }
 
