@@ -41,7 +41,7 @@ pub(crate) fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
 }
 
 /// Lets each program import sessions into its own store. `write` first writes them to a folder.
-fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
+pub(crate) fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
     taken_in_steps(1, move |sessions, _| write(sessions))
 }
 

@@ -19,6 +19,7 @@
 
 mod agents;
 mod back;
+mod browse;
 mod build;
 mod compact;
 mod context;
@@ -69,7 +70,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 42] = [
+    let figures: [(&str, &str, Figure); 44] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -111,6 +112,8 @@ fn main() {
         ("growth", "back", back::back),
         ("growth", "peers", growth::peers),
         ("growth", "deep", growth::deep),
+        ("browse", "keys", browse::keys),
+        ("browse", "long", browse::long),
         ("build", "build", build::build),
     ];
     for (group, name, figure) in figures {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use undertext::model::{EntryId, Kind, SessionName};
+use undertext::model::{EntryId, SessionName};
 use undertext::report::{GraphNode, ListedSession};
 use undertext::verbs::Line;
 
 use super::seek::Sought;
+use crate::render::graph::Counts;
 use crate::render::style::Span;
 
 /// How many rows of a graph are read at a time.
@@ -64,28 +65,6 @@ pub(crate) struct Graph {
     pub(crate) deleted: Option<String>,
     /// The change that waits for the next resume.
     pub(crate) waiting: Option<String>,
-}
-
-/// How many rows of each kind a graph has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// The turns that were not reverted.
-    pub(crate) turns: u64,
-    pub(crate) reverted: u64,
-    pub(crate) compactions: u64,
-}
-
-impl Counts {
-    /// Counts a row.
-    pub(crate) fn add(&mut self, row: &TurnRow) {
-        self.compactions += u64::from(row.node.kind == Kind::Boundary);
-        self.reverted += u64::from(row.has_number && row.node.is_reverted);
-        self.turns += u64::from(row.has_number && !row.node.is_reverted);
-    }
-
-    pub(super) fn all_turns(self) -> u64 {
-        self.turns + self.reverted
-    }
 }
 
 /// A row of a graph, and the edges below it.

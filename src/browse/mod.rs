@@ -25,13 +25,13 @@ mod turns;
 mod view;
 
 pub(crate) use data::{
-    Answer, BLOCK, Conversation, Counts, Effect, Found, Graph, Report, SessionRow, Sessions,
+    Answer, BLOCK, BranchEnd, Conversation, Effect, Found, Graph, Report, SessionRow, Sessions,
     TurnRow,
 };
 pub(crate) use keys::Keys;
 pub(crate) use picker::{Picker, Piece, Preview, Row};
 pub(crate) use screen::{Host, Wake, has_room, live, pick};
-pub(crate) use seek::{Sought, branch_end};
+pub(crate) use seek::Sought;
 pub(crate) use state::{Browse, Look};
 
 #[cfg(test)]
@@ -55,6 +55,7 @@ mod tests {
     use super::dialog::Dialog;
     use super::keys::{Pane, TABLE};
     use super::*;
+    use crate::render::graph::Counts;
     use crate::render::style::{Label, Styles};
     use crate::render::time::Zone;
 
@@ -174,8 +175,11 @@ mod tests {
     }
 
     fn graph(session: SessionName, columns: usize, rows: &[TurnRow]) -> Graph {
-        let mut counts = Counts::default();
-        rows.iter().for_each(|row| counts.add(row));
+        let is_reverted = |row: &&TurnRow| row.has_number && row.node.is_reverted;
+        let reverted = rows.iter().filter(is_reverted).count() as u64;
+        let turns = rows.iter().filter(|row| row.has_number).count() as u64 - reverted;
+        let compactions = rows.iter().filter(|row| row.node.kind == Kind::Boundary).count() as u64;
+        let counts = Counts { turns, reverted, compactions };
         Graph {
             word: session.id.chars().take(2).collect(),
             session,
@@ -293,9 +297,17 @@ mod tests {
                         Effect::Seek { session, from, sought } => Some(Answer::Sought {
                             session: session.clone(),
                             sought: sought.clone(),
-                            row: sought.find(&self.rows, *from),
-                            end: branch_end(&self.rows, *from)
-                                .filter(|_| *sought == Sought::BranchEnd),
+                            row: sought
+                                .order(self.rows.len(), *from)
+                                .find(|at| sought.is_at(&self.rows[*at])),
+                            end: self
+                                .rows
+                                .get(*from)
+                                .filter(|row| row.node.is_reverted && *sought == Sought::BranchEnd)
+                                .map(|_| BranchEnd {
+                                    last: format!("{:.8}", entry_id(103)),
+                                    name: None,
+                                }),
                         }),
                         Effect::Read(name, place) => {
                             Some(conversation(name.clone(), place.clone()))

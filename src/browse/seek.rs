@@ -6,7 +6,7 @@ use undertext::model::{EntryId, Kind};
 use undertext::report::GraphNode;
 
 use super::cursor::Way;
-use super::data::{BranchEnd, TurnRow};
+use super::data::TurnRow;
 
 /// What is sought in the rows of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,29 +61,9 @@ impl Sought {
         }
     }
 
-    /// Finds the first row after `from` in the search's direction, around the end.
-    pub(crate) fn find(&self, rows: &[TurnRow], from: usize) -> Option<usize> {
-        let len = rows.len();
+    /// Returns the rows to look at, the one after `from` first, in the search's direction and around the end.
+    pub(crate) fn order(&self, len: usize, from: usize) -> impl Iterator<Item = usize> + use<> {
         let is_backward = matches!(self, Self::Text(_, Way::Backward));
-        let at = |n: usize| if is_backward { from + len - n } else { from + n };
-        let mut others = (1..=len).map(|n| at(n) % len);
-        others.find(|at| rows.get(*at).is_some_and(|row| self.is_at(row)))
-    }
-}
-
-/// Finds the end of the reverted branch that a row is on.
-pub(crate) fn branch_end(rows: &[TurnRow], from: usize) -> Option<BranchEnd> {
-    let mut at = rows.get(from).filter(|row| row.node.is_reverted)?;
-    loop {
-        let name = at.node.branches.first().cloned();
-        let is_next = |row: &&TurnRow| {
-            row.node.is_reverted && row.node.parents.first() == Some(&at.node.node)
-        };
-        // A node comes after all that follow it.
-        let next = rows.iter().take(at.node.node).rfind(is_next).filter(|_| name.is_none());
-        match next {
-            Some(next) => at = next,
-            None => return Some(BranchEnd { last: format!("{:.8}", at.node.last), name }),
-        }
+        (1..=len).map(move |n| if is_backward { from + len - n } else { from + n } % len)
     }
 }

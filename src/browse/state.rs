@@ -320,6 +320,7 @@ impl Browse {
             return;
         }
         self.is_moved = true;
+        self.refresh();
         let mut lines = report.lines.iter().map(text);
         let said = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
         // The line ends with the words of a turn, which the screen shows.

@@ -130,7 +130,7 @@ impl Turns {
         // More rows of a graph that was not whole are older ones.
         let whole = before.as_ref().filter(|before| before.is_whole);
         let added = whole.map_or(0, |before| graph.rows.saturating_sub(before.rows));
-        let all = |graph: &Graph| graph.counts.all_turns();
+        let all = |graph: &Graph| graph.counts.turns + graph.counts.reverted;
         let arrived = whole.map_or(0, |before| all(graph).saturating_sub(all(before)));
         let is_newest = |before: &Graph| [Some(0), before.head].contains(&Some(self.cursor.at));
         let was_newest = before.as_ref().is_none_or(is_newest);
@@ -167,7 +167,9 @@ impl Turns {
         let Cursor { at, top, page } = self.cursor;
         let page = page.max(1);
         let from = top.min(at).saturating_sub(page) / BLOCK;
-        let to = (top.max(at) + 2 * page).min(graph.rows).div_ceil(BLOCK);
+        // A graph that is not whole goes on after its last row.
+        let end = if graph.is_whole { graph.rows } else { usize::MAX };
+        let to = (top.max(at) + 2 * page).min(end).div_ceil(BLOCK);
         let near = || (from..to).map(|block| block * BLOCK);
         if near().all(|first| self.window.0.contains_key(&first)) {
             self.stale = Window::default();

@@ -470,7 +470,7 @@ fn counts_of(graph: Option<&Graph>) -> String {
     }
     let compactions = counted(counts.compactions, "compaction", "compactions");
     parts.extend((counts.compactions > 0).then_some(compactions));
-    parts.extend((!graph.is_whole).then(|| "reading more …".to_owned()));
+    parts.extend((!graph.is_whole).then(|| "and older ones".to_owned()));
     parts.join(" · ")
 }
 

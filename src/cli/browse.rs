@@ -1,12 +1,14 @@
 //! `browse`: the screen of all sessions.
 //!
-//! The screen runs on this thread and never waits. A second thread opens the store, calls the verbs and sends what they report.
-//! Requests that a newer one replaces are dropped, and a long graph is sent in slices. A third thread lists the sessions.
+//! The screen runs on this thread and never waits. Others open the store, call the verbs and send what they report. A request
+//! that a newer one replaces is dropped.
 //!
 //! ```text
-//! this thread      keys ──> state ──> Effect ─────┐        state <── Answer
-//! second thread                                   └> verb ──> report ──┤
-//! third thread     every few seconds                 list ─────────────┘
+//! the screen     keys ──> state ──> Effect ─┐                    state <── Answer
+//! the worker     Read, Plan, Run, Show      ├─> verb ──> report ──────────┤
+//! the drawer     Graph, Rows, Seek          ├─> rows of a graph ──────────┤
+//! the searcher   Search                     └─> hits ─────────────────────┤
+//! the lister     every few seconds                the list of sessions ───┘
 //! ```
 
 use anyhow::anyhow;
@@ -64,12 +66,15 @@ mod screen {
 
 #[cfg(feature = "browse")]
 mod screen {
+    mod drawer;
+
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::ffi::{OsStr, OsString};
     use std::io::{self, BufRead as _, Write as _};
     use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::thread;
     use std::time::{Duration, Instant};
@@ -80,21 +85,19 @@ mod screen {
     use undertext::model::{EntryId, SessionName, Timestamp};
     use undertext::report::{Hit, ListedSession};
     use undertext::store::SessionFilter;
-    use undertext::verbs::{self, Case, Detail, Having, Order, Search, Sort};
+    use undertext::verbs::{self, Case, Having, Order, Search, Sort};
 
+    use self::drawer::Drawer;
     use super::{Args, CommandError, Exit};
     use crate::browse::{
-        self, Answer, BLOCK, Browse, Conversation, Counts, Effect, Found, Graph, Host, Keys, Look,
-        Report, SessionRow, Sessions, Sought, TurnRow, Wake, branch_end,
+        self, Answer, Browse, Conversation, Effect, Found, Host, Keys, Look, Report, SessionRow,
+        Sessions, Wake,
     };
     use crate::cli::env::{Env, Terminal};
     use crate::cli::hint::Naming;
     use crate::cli::options::Global;
     use crate::cli::output::{Output, copying};
-    use crate::cli::{
-        Context, Opened, common, graph, landing, overview, search, sessions, shown, store,
-    };
-    use crate::render::graph::{Look as GraphLook, Rows};
+    use crate::cli::{Context, Opened, common, overview, search, sessions, shown, store};
     use crate::render::search as hits;
     use crate::render::style::{Label, Span, Styles, unpaint};
     use crate::render::time::Zone;
@@ -108,8 +111,6 @@ mod screen {
     const SHARE: u32 = 5;
     /// How many sessions are listed first, before all of them.
     const FIRST: usize = 100;
-    /// How many rows of a graph are sent first, and then at a time.
-    const ROWS: [usize; 2] = [64, 1024];
     /// Maximum number of messages that a search shows, and of lines of each.
     const FOUND: usize = 100;
     const LINES: usize = 40;
@@ -157,23 +158,28 @@ mod screen {
         thread::spawn(move || lister.list_until(&changed));
         // The other thread imports what is new.
         let hand = Hand { global: Global { no_import: true, ..hand.global.clone() }, ..hand };
-        let worker = Worker {
-            hand,
-            asked,
-            queue: VecDeque::new(),
-            changes,
-            drawn: Vec::new(),
-            columns: 0,
-            served: None,
-        };
-        thread::spawn(move || worker.work());
-        let mut ask = |effect: Effect| match effect {
-            Effect::Copy(text) => copying(&text),
-            effect => {
-                // The screen ends when the thread does.
-                let _ = asks.send(effect);
-                None
-            }
+        let (draws, drawn) = channel();
+        let drawer = Drawer { hand: hand.clone(), asked: drawn, queue: VecDeque::new() };
+        thread::spawn(move || drawer.work());
+        let (searches, searched) = channel();
+        let (searcher, newest) = (hand.clone(), Arc::new(AtomicU64::new(0)));
+        let asked_last = Arc::clone(&newest);
+        thread::spawn(move || searcher.search_all(&searched, &asked_last));
+        let queue = VecDeque::new();
+        thread::spawn(move || Worker { hand, asked, queue, changes, shown: None }.work());
+        let mut ask = |effect: Effect| {
+            // The screen ends when a thread does.
+            let _ = match effect {
+                Effect::Copy(text) => return copying(&text),
+                Effect::Graph(..) | Effect::Rows { .. } | Effect::Seek { .. } => draws.send(effect),
+                Effect::Search(words) => {
+                    let n = newest.fetch_add(1, Ordering::Relaxed) + 1;
+                    let _ = searches.send((n, words));
+                    return None;
+                }
+                effect => asks.send(effect),
+            };
+            None
         };
         let mut leave = |effect: &Effect| outside.run(effect);
         let host = Host { answers: &answered, woken, ask: &mut ask, outside: &mut leave };
@@ -262,169 +268,75 @@ mod screen {
         wake: Arc<Wake>,
     }
 
-    /// The thread that serves the shown session.
+    /// The thread that reads places of the shown session, and runs command lines.
     struct Worker {
         hand: Hand,
         asked: Receiver<Effect>,
         queue: VecDeque<Effect>,
         /// Tells the thread that lists sessions that one was changed.
         changes: Sender<()>,
-        /// The rows of the shown session, and the width that they are drawn for.
-        drawn: Vec<TurnRow>,
-        columns: usize,
-        /// The session that was drawn whole, and for which width.
-        served: Option<(SessionName, usize)>,
+        shown: Option<Shown>,
     }
 
-    /// Why a session is no longer served.
-    enum Next {
-        Quit,
-        Request(Effect),
-        /// Its file or its state in the store has changed.
-        Changed,
+    /// The session that is being read.
+    struct Shown {
+        context: Context,
+        opened: Opened,
+        stamp: Option<FileStamp>,
+    }
+
+    /// Returns the next request, skipping those that a newer one replaces. Returns `None` if none arrives in time.
+    fn next(
+        asked: &Receiver<Effect>,
+        queue: &mut VecDeque<Effect>,
+        wait: Duration,
+    ) -> Result<Option<Effect>, RecvTimeoutError> {
+        if queue.is_empty() {
+            match asked.recv_timeout(wait) {
+                Ok(effect) => queue.push_back(effect),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        queue.extend(asked.try_iter());
+        while let Some(effect) = queue.pop_front() {
+            let same =
+                |other: &Effect| std::mem::discriminant(other) == std::mem::discriminant(&effect);
+            if !(effect.is_replaced() && queue.iter().any(same)) {
+                return Ok(Some(effect));
+            }
+        }
+        Ok(None)
     }
 
     impl Worker {
         fn work(mut self) {
-            let mut shown: Option<(SessionName, usize)> = None;
-            let mut next = self.wait();
-            loop {
-                match next {
-                    Next::Quit => return,
-                    Next::Request(Effect::Graph(name, columns)) => shown = Some((name, columns)),
-                    Next::Request(effect) => self.perform(effect),
-                    Next::Changed => {}
-                }
-                // Whatever was done, the session is read again.
-                next = match shown.clone() {
-                    Some((name, columns)) => self.serve(&name, columns),
-                    None => self.wait(),
-                };
-            }
-        }
-
-        /// Waits for the next request.
-        fn wait(&mut self) -> Next {
-            loop {
-                if let Some(next) = self.next(TICK) {
-                    return next;
+            while let Ok(request) = next(&self.asked, &mut self.queue, LISTED) {
+                if let Some(request) = request {
+                    self.answer(request);
                 }
             }
         }
 
-        /// Returns the next request, skipping those that a newer one replaces. Returns `None` if none arrives in time.
-        fn next(&mut self, wait: Duration) -> Option<Next> {
-            if self.queue.is_empty() {
-                match self.asked.recv_timeout(wait) {
-                    Ok(effect) => self.queue.push_back(effect),
-                    Err(RecvTimeoutError::Timeout) => return None,
-                    Err(RecvTimeoutError::Disconnected) => return Some(Next::Quit),
-                }
-            }
-            self.queue.extend(self.asked.try_iter());
-            while let Some(effect) = self.queue.pop_front() {
-                let same = |other: &Effect| {
-                    std::mem::discriminant(other) == std::mem::discriminant(&effect)
-                };
-                if !(effect.is_replaced() && self.queue.iter().any(same)) {
-                    return Some(Next::Request(effect));
-                }
-            }
-            None
-        }
-
-        /// Shows a session until something else is asked for.
-        fn serve(&mut self, name: &SessionName, columns: usize) -> Next {
-            let begun = Instant::now();
-            let mut context = self.hand.context("graph");
-            let opened = open(&mut context, name);
-            let Some(opened) = self.hand.report(opened) else { return self.wait() };
-            let stamp = stamp_of(&opened);
-            match self.draw(&mut context, &opened, columns) {
-                Ok(None) => {}
-                Ok(Some(next)) => return next,
-                Err(error) => self.hand.send(Answer::Failed(error.in_one_line())),
-            }
-            let took = begun.elapsed();
-            loop {
-                match self.next(TICK) {
-                    Some(Next::Request(request)) => {
-                        if let Some(request) = self.answer_read(&context, &opened, request) {
-                            return Next::Request(request);
-                        }
-                    }
-                    Some(next) => return next,
-                    None => {
-                        let is_due = begun.elapsed() >= took * SHARE;
-                        if is_due && stamp_of(&opened) != stamp {
-                            return Next::Changed;
-                        }
-                    }
-                }
-            }
-        }
-
-        /// Answers a request about the open session. Returns any other request.
-        fn answer_read(
-            &mut self,
-            context: &Context,
-            opened: &Opened,
-            request: Effect,
-        ) -> Option<Effect> {
+        fn answer(&mut self, request: Effect) {
             match request {
-                Effect::Rows { session, columns, first } => {
-                    if session == opened.session.name && columns == self.columns {
-                        let turns = self.drawn.iter().skip(first).take(BLOCK).cloned().collect();
-                        self.hand.send(Answer::Rows { session, columns, first, turns });
+                Effect::Read(session, place) => {
+                    let read = self
+                        .shown(&session)
+                        .and_then(|shown| read(&shown.context, &shown.opened, &place));
+                    if let Some(read) = self.hand.report(read) {
+                        self.hand.send(Answer::Conversation(read));
                     }
-                    None
                 }
-                Effect::Seek { session, from, sought } => {
-                    if session == opened.session.name {
-                        let row = sought.find(&self.drawn, from);
-                        let is_end = sought == Sought::BranchEnd;
-                        let end = is_end.then(|| branch_end(&self.drawn, from)).flatten();
-                        self.hand.send(Answer::Sought { session, sought, row, end });
-                    }
-                    None
-                }
-                Effect::Read(session, place) if session == opened.session.name => {
-                    let read = read(context, opened, &place);
-                    if let Some(shown) = self.hand.report(read) {
-                        self.hand.send(Answer::Conversation(shown));
-                    }
-                    None
-                }
-                Effect::Whole(session, entry) if session == opened.session.name => {
-                    let whole = whole(opened, entry);
+                Effect::Whole(session, entry) => {
+                    let whole = self.shown(&session).and_then(|shown| whole(&shown.opened, entry));
                     if let Some(line) = self.hand.report(whole).flatten() {
                         self.hand.send(Answer::Whole(session, Box::new(line)));
                     }
-                    None
                 }
-                Effect::Read(..) | Effect::Whole(..) => None,
-                Effect::Search(words) => {
-                    self.hand.search(&words);
-                    None
-                }
-                Effect::Show(args) => {
-                    let report = self.hand.capture(&args);
-                    self.hand.send(Answer::Shown { args, report });
-                    None
-                }
-                Effect::Plan(args) => {
-                    self.plan(args, Some(opened));
-                    None
-                }
-                other => Some(other),
-            }
-        }
-
-        /// Performs a request that is not about the open session.
-        fn perform(&mut self, request: Effect) {
-            match request {
                 Effect::Run(args) => {
                     let report = self.hand.capture(&args);
+                    self.shown = None;
                     self.hand.send(Answer::Done { args, report });
                     // Without the other thread, the list only stays as it is.
                     let _ = self.changes.send(());
@@ -433,93 +345,29 @@ mod screen {
                     let report = self.hand.capture(&args);
                     self.hand.send(Answer::Shown { args, report });
                 }
-                Effect::Plan(args) => self.plan(args, None),
-                Effect::Search(words) => self.hand.search(&words),
+                Effect::Plan(args) => self.plan(args),
                 _ => {}
             }
         }
 
-        /// Sends the graph of a session in slices. Returns a request that it gave way to.
-        fn draw(
-            &mut self,
-            context: &mut Context,
-            opened: &Opened,
-            columns: usize,
-        ) -> Result<Option<Next>, CommandError> {
-            let session = &opened.at()?;
-            let detail = Detail { acts: true, ..Detail::default() };
-            let mut drawing = verbs::drawing(session, detail)?;
-            if drawing.is_compared()? {
-                drawing.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
-            }
-            let look = GraphLook {
-                styles: Styles::PLAIN,
-                columns: Some(columns),
-                agent: session.format.name(),
-                zone: context.env.zone,
-                all: false,
+        /// Returns a session, opened as its file is now.
+        fn shown(&mut self, name: &SessionName) -> Result<&Shown, CommandError> {
+            let is_current = |shown: &Shown| {
+                shown.opened.session.name == *name && shown.stamp == stamp_of(&shown.opened)
             };
-            let mut graph = Graph {
-                session: session.name.clone(),
-                word: landing::name_of(context, opened)?,
-                title: common::titled(session.archive.store().card(session.key)?.title.as_deref()),
-                facts: graph::facts(context, opened, drawing.edited)?,
-                columns,
-                rows: 0,
-                counts: Counts::default(),
-                head: drawing.head,
-                is_whole: false,
-                undo: undo_of(opened),
-                open: verbs::open_in(session).first().map(ToString::to_string),
-                deleted: verbs::lost_file(session)?.map(|path| context.env.homely(&path)),
-                waiting: verbs::waiting(session)?.map(|waiting| waiting.to_string()),
+            let shown = match self.shown.take().filter(is_current) {
+                Some(shown) => shown,
+                None => {
+                    let mut context = self.hand.context("show");
+                    let opened = open(&mut context, name)?;
+                    Shown { stamp: stamp_of(&opened), context, opened }
+                }
             };
-            let mut rows = Rows::of(&drawing, look)?;
-            let (mut drawn, mut most, mut other) = (Vec::new(), ROWS[0], None);
-            // The last graph of this session is shown until this one is whole.
-            let is_first = self.served.as_ref() != Some(&(session.name.clone(), columns));
-            if is_first {
-                (self.drawn, self.columns, self.served) = (Vec::new(), columns, None);
-            }
-            let done = drawing.each(|node| {
-                let (lines, has_number) = (rows.lines(&node), rows.has_number(&node));
-                let row = TurnRow { node, has_number, lines };
-                graph.counts.add(&row);
-                drawn.push(row);
-                graph.rows = drawn.len();
-                if graph.rows < most {
-                    return Ok(());
-                }
-                most = graph.rows + ROWS[1];
-                if is_first {
-                    self.drawn.extend_from_slice(drawn.get(self.drawn.len()..).unwrap_or_default());
-                    self.hand.send(Answer::Graph(graph.clone()));
-                }
-                // Between slices, requests are answered; others than reads end the drawing.
-                while let Some(next) = self.next(Duration::ZERO) {
-                    let next = match next {
-                        Next::Request(request) => self.answer_read(context, opened, request),
-                        _ => None,
-                    };
-                    if next.is_some() {
-                        other = next;
-                        return Err(CommandError::declined());
-                    }
-                }
-                Ok(())
-            });
-            if let Some(other) = other {
-                return Ok(Some(Next::Request(other)));
-            }
-            done?;
-            (self.drawn, self.columns) = (drawn, columns);
-            self.served = Some((session.name.clone(), columns));
-            self.hand.send(Answer::Graph(Graph { is_whole: true, ..graph }));
-            Ok(None)
+            Ok(self.shown.insert(shown))
         }
 
         /// Tries a command line without changing anything.
-        fn plan(&mut self, args: Vec<String>, opened: Option<&Opened>) {
+        fn plan(&self, args: Vec<String>) {
             let tried = [&args[..], &["--dry-run".to_owned()]].concat();
             let mut report = self.hand.capture(&tried);
             let is_said = |line: &Vec<Span>| {
@@ -527,7 +375,7 @@ mod screen {
                 !UNSAID.iter().any(|unsaid| text.starts_with(unsaid))
             };
             report.lines.retain(is_said);
-            let session = opened.and_then(|opened| opened.at().ok());
+            let session = self.shown.as_ref().and_then(|shown| shown.opened.at().ok());
             let open = session
                 .and_then(|session| verbs::open_in(&session).first().map(ToString::to_string));
             self.hand.send(Answer::Plan { args, report, open });
@@ -651,14 +499,23 @@ mod screen {
             Report { is_done, lines: text.lines().map(unpaint).collect() }
         }
 
-        fn search(&self, words: &str) {
-            let found = self.found(words);
-            if let Some((found, total)) = self.report(found) {
-                self.send(Answer::Found { words: words.to_owned(), found, total });
+        /// Searches for the words that were asked for last, until nobody asks.
+        fn search_all(&self, asked: &Receiver<(u64, String)>, newest: &AtomicU64) {
+            while let Ok(request) = asked.recv() {
+                let (n, words) = asked.try_iter().last().unwrap_or(request);
+                let found = self.found(&words, &|| newest.load(Ordering::Relaxed) == n);
+                if let Some((found, total)) = self.report(found) {
+                    self.send(Answer::Found { words, found, total });
+                }
             }
         }
 
-        fn found(&self, words: &str) -> Result<(Vec<Found>, String), CommandError> {
+        /// Searches. Words that the index lacks are added to it only as long as `is_wanted`.
+        fn found(
+            &self,
+            words: &str,
+            is_wanted: &(dyn Fn() -> bool + Sync),
+        ) -> Result<(Vec<Found>, String), CommandError> {
             let sought = search::sought_of(words, Case::Smart).map_err(CommandError::user)?;
             let mut context = self.context("search");
             let archive = match context.open_reader() {
@@ -667,7 +524,7 @@ mod screen {
             };
             let search = Search { limit: Some(FOUND), sort: Sort::Relevance, ..Search::of(sought) };
             if archive.root().is_some() {
-                store::bring_index_along(&mut context, &archive, &|| true);
+                store::bring_index_along(&mut context, &archive, is_wanted);
             }
             let mut names: BTreeMap<SessionName, String> = BTreeMap::new();
             let mut found = Vec::new();
@@ -705,8 +562,10 @@ mod screen {
         Ok(opened)
     }
 
-    /// Returns what changes when the session's file does.
-    fn stamp_of(opened: &Opened) -> Option<(u64, u64, (i64, i64))> {
+    /// What changes when a session's file does: its inode, its length, and when it was written.
+    type FileStamp = (u64, u64, (i64, i64));
+
+    fn stamp_of(opened: &Opened) -> Option<FileStamp> {
         let session = opened.at().ok()?;
         let file = verbs::file_of(&session).ok()??;
         let stamp = Stamp::at(&file).ok()??;

@@ -86,7 +86,7 @@ impl<'a> Rows<'a> {
         let mut columns = Columns::default();
         let (mut days, mut has_reverted) = (BTreeSet::new(), false);
         for outlined in graph.outline() {
-            let Outlined { node, parents, checkpoint, own, time, is_root, is_off } = outlined?;
+            let Outlined { node, parents, checkpoint, own, time, is_root, is_off, .. } = outlined?;
             numbers.extend(checkpoint.map(|n| (n, node, parents)));
             roots.extend(is_root.then_some(node));
             let number = checkpoint.map(|n| number(n, own.as_deref()));
@@ -150,38 +150,118 @@ impl<'a> Rows<'a> {
 
     /// Returns the lines of a node: its row, and the edges below it. Rows are drawn in order.
     pub(crate) fn lines(&mut self, node: &GraphNode) -> Vec<Vec<Span>> {
-        let parents: Vec<_> = node.parents.iter().copied().map(Ancestor::Parent).collect();
-        let edges = self.renderer.width(Some(&node.node), Some(&parents));
-        let room = self.width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
+        let room = self.room(node.node, &node.parents);
+        let text = self.text(node, room);
+        let drawn =
+            self.edges(node.node, &node.parents, glyph(node.kind, node.is_head).1, text.len());
+        fill(&drawn, node, text)
+    }
+
+    /// Draws the edges of all nodes, so that rows can be filled in any order.
+    #[cfg(feature = "browse")]
+    pub(crate) fn all_edges(&mut self) -> Result<Vec<Edges>, OpsError> {
+        let mut all = Vec::with_capacity(self.graph.len());
+        for outlined in self.graph.outline() {
+            let Outlined { node, parents, kind, .. } = outlined?;
+            let room = self.room(node, parents);
+            let glyph = glyph(kind, self.graph.head == Some(node)).1;
+            let lines = 1 + usize::from(self.starts_over(node));
+            let drawn = self.edges(node, parents, glyph, lines).into_boxed_str();
+            all.push(Edges { drawn, room });
+        }
+        Ok(all)
+    }
+
+    /// Returns the lines of a node whose edges are drawn.
+    #[cfg(feature = "browse")]
+    pub(crate) fn filled(&self, edges: &Edges, node: &GraphNode) -> Vec<Vec<Span>> {
+        fill(&edges.drawn, node, self.text(node, edges.room))
+    }
+
+    /// Counts the turns, the reverted turns, and the compactions.
+    #[cfg(feature = "browse")]
+    pub(crate) fn counts(&self) -> Result<Counts, OpsError> {
+        let mut counts = Counts::default();
+        for outlined in self.graph.outline() {
+            let Outlined { node, kind, is_reverted, .. } = outlined?;
+            let has_number = self.numbered.get(node).copied().unwrap_or_default();
+            counts.compactions += u64::from(kind == Kind::Boundary);
+            counts.reverted += u64::from(has_number && is_reverted);
+            counts.turns += u64::from(has_number && !is_reverted);
+        }
+        Ok(counts)
+    }
+
+    /// Returns the room that the edges leave for a node's text.
+    fn room(&self, node: usize, parents: &[usize]) -> usize {
+        let parents: Vec<_> = parents.iter().copied().map(Ancestor::Parent).collect();
+        let edges = self.renderer.width(Some(&node), Some(&parents));
+        self.width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1)
+    }
+
+    /// Draws the edges of the next node, with a slot for each line of its text.
+    fn edges(&mut self, node: usize, parents: &[usize], glyph: &str, lines: usize) -> String {
+        let parents = parents.iter().copied().map(Ancestor::Parent).collect();
+        let slots = vec![SLOT.to_string(); lines].join("\n");
+        self.renderer.next_row(node, parents, glyph.to_owned(), slots)
+    }
+
+    /// Returns the text of a node.
+    fn text(&self, node: &GraphNode, room: usize) -> Vec<Vec<Span>> {
         let has_number = self.numbered.get(node.node).copied().unwrap_or_default();
         let mut text = if self.look.all {
             message(node, self.graph, self.look, has_number, room)
         } else {
             vec![self.turn(node, has_number, room)]
         };
-        if self.roots.contains(&node.node) && self.first != Some(node.node) {
+        if self.starts_over(node.node) {
             text.push(vec![(Label::Dim, safe::clip(STARTS_OVER, room).into_owned())]);
         }
-        let (label, glyph) = glyph(node.kind, node.is_head);
-        let slots = vec![SLOT.to_string(); text.len()].join("\n");
-        let drawn = self.renderer.next_row(node.node, parents, glyph.to_owned(), slots);
-        let mut text = text.into_iter();
-        let line = |line: &str| {
-            let (edges, is_followed) =
-                line.split_once(SLOT).map_or((line, false), |(edges, _)| (edges, true));
-            let mut spans = match edges.split_once(glyph) {
-                Some((before, after)) => vec![
-                    (Label::Plain, before.to_owned()),
-                    (label, glyph.to_owned()),
-                    (Label::Plain, after.to_owned()),
-                ],
-                None => vec![(Label::Plain, edges.to_owned())],
-            };
-            spans.extend(text.next().filter(|_| is_followed).into_iter().flatten());
-            spans
-        };
-        drawn.lines().map(line).collect()
+        text
     }
+
+    /// Returns true for a conversation that begins again.
+    fn starts_over(&self, node: usize) -> bool {
+        self.roots.contains(&node) && self.first != Some(node)
+    }
+}
+
+/// How many nodes of each kind a graph has.
+#[cfg(feature = "browse")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// The turns that were not reverted.
+    pub(crate) turns: u64,
+    pub(crate) reverted: u64,
+    pub(crate) compactions: u64,
+}
+
+/// The edges of a node, with a slot for each line of its text, and the room for it.
+#[cfg(feature = "browse")]
+pub(crate) struct Edges {
+    drawn: Box<str>,
+    room: usize,
+}
+
+/// Fills the slots of drawn edges with a node's text.
+fn fill(drawn: &str, node: &GraphNode, text: Vec<Vec<Span>>) -> Vec<Vec<Span>> {
+    let (label, glyph) = glyph(node.kind, node.is_head);
+    let mut text = text.into_iter();
+    let line = |line: &str| {
+        let (edges, is_followed) =
+            line.split_once(SLOT).map_or((line, false), |(edges, _)| (edges, true));
+        let mut spans = match edges.split_once(glyph) {
+            Some((before, after)) => vec![
+                (Label::Plain, before.to_owned()),
+                (label, glyph.to_owned()),
+                (Label::Plain, after.to_owned()),
+            ],
+            None => vec![(Label::Plain, edges.to_owned())],
+        };
+        spans.extend(text.next().filter(|_| is_followed).into_iter().flatten());
+        spans
+    };
+    drawn.lines().map(line).collect()
 }
 
 impl Rows<'_> {

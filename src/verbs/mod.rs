@@ -38,7 +38,7 @@ pub use crate::verbs::find::query::Search;
 pub use crate::verbs::find::search::{count, near, search};
 pub use crate::verbs::look::diff::diff;
 pub use crate::verbs::look::drawing::{Detail, Drawing, Outlined};
-pub use crate::verbs::look::graph::{drawing, files_used, graph, reverted_ends};
+pub use crate::verbs::look::graph::{drawing, files_used, graph, recent_drawing, reverted_ends};
 pub use crate::verbs::look::layers::{layers, session_key};
 pub use crate::verbs::look::list::{Having, Order, glance_all, keep_glances, known_glance, list};
 pub use crate::verbs::look::read::{

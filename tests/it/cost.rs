@@ -172,6 +172,13 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             let at = verbs::standing_at(&archive.at(session).unwrap()).unwrap();
             assert_eq!(at.map(verbs::Spot::checkpoint), newest);
         });
+        check("the newest turns of the graph", &|archive, session| {
+            let at = archive.at(session).unwrap();
+            let recent = verbs::recent_drawing(&at, 100, verbs::Detail::default()).unwrap();
+            let nodes = recent.nodes(0..9).unwrap();
+            let newest = verbs::newest_checkpoints(&at, 1).unwrap()[0].checkpoint.n;
+            assert_eq!((nodes[0].checkpoint, nodes[0].is_head), (Some(newest), true));
+        });
         check("branches", &|archive, session| {
             assert_eq!(verbs::branches(&archive.at(session).unwrap()).unwrap().len(), 1);
         });
@@ -179,6 +186,27 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             let head = verbs::find_place(&archive.at(session).unwrap(), "HEAD").unwrap();
             verbs::messages(&archive.at(session).unwrap(), head.entry().unwrap()).unwrap();
         });
+    }
+}
+
+#[test]
+fn the_newest_turns_are_drawn_as_in_the_whole_graph() {
+    for format in AGENTS {
+        let store = stored(format, 1, 600);
+        let archive = Archive::open(store.path(), Access::Read, Box::new(Machine)).unwrap();
+        let session = named(&archive, 1);
+        let at = archive.at(&session).unwrap();
+        let whole = verbs::graph(&at, verbs::Detail::default()).unwrap().nodes;
+        let recent = verbs::recent_drawing(&at, 100, verbs::Detail::default()).unwrap();
+        let recent = recent.nodes(0..usize::MAX).unwrap();
+        assert!(recent.len() > 10 && recent.len() < whole.len(), "{}", recent.len());
+        // The oldest one may be the rest of a turn.
+        for (one, other) in recent.iter().zip(&whole).take(recent.len() - 1) {
+            assert_eq!(
+                (one.id, one.checkpoint, &one.words),
+                (other.id, other.checkpoint, &other.words)
+            );
+        }
     }
 }
 

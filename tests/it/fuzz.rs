@@ -81,6 +81,22 @@ pub(crate) fn verbs(bytes: &[u8]) {
     .unwrap();
 }
 
+/// Whichever part of a graph is drawn or read, a node is what it is in the whole graph.
+fn look_at_the_end(archive: &Archive, session: &Session) {
+    let at = archive.at(session).unwrap();
+    let detail = verbs::Detail { acts: true, ..verbs::Detail::default() };
+    let drawing = verbs::drawing(&at, detail).unwrap();
+    let whole = verbs::graph(&at, detail).unwrap().nodes;
+    let said = |nodes: &[verbs::GraphNode]| serde_json::to_value(nodes).unwrap();
+    let middle = drawing.len() / 2;
+    let halves = [drawing.nodes(0..middle), drawing.nodes(middle..usize::MAX)];
+    assert_eq!(said(&halves.map(Result::unwrap).concat()), said(&whole));
+    for entries in [1, 5, usize::MAX] {
+        let recent = verbs::recent_drawing(&at, entries, detail).unwrap();
+        recent.nodes(0..usize::MAX).unwrap();
+    }
+}
+
 /// Asks all that can be asked of a session.
 fn look(archive: &Archive, session: &Session) {
     verbs::status(&archive.at(session).unwrap()).unwrap();
@@ -89,6 +105,7 @@ fn look(archive: &Archive, session: &Session) {
         verbs::Detail { all: true, ..verbs::Detail::default() },
     )
     .unwrap();
+    look_at_the_end(archive, session);
     verbs::audit(&archive.at(session).unwrap()).unwrap();
     verbs::audit_boundaries(&archive.at(session).unwrap()).unwrap();
     verbs::checkpoints(&archive.at(session).unwrap()).unwrap();

@@ -11,7 +11,10 @@
 //!
 //! Invariant: no node comes after one of its parents, so the result has no cycle even if the paths do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use crate::{
     archive::At,
@@ -118,12 +121,16 @@ pub struct Outlined<'d> {
     pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of that checkpoint, as a selector.
     pub own: Option<String>,
+    /// The kind of its first entry.
+    pub kind: Kind,
     /// Its time.
     pub time: Option<Timestamp>,
     /// Whether it begins a conversation of the session itself, not of a sub-agent.
     pub is_root: bool,
     /// Whether it is neither on the path to the end of the current branch nor the rest of the turn there.
     pub is_off: bool,
+    /// Whether it is on a reverted branch.
+    pub is_reverted: bool,
 }
 
 /// Draws a session.
@@ -131,32 +138,17 @@ pub(crate) fn drawing<'a>(
     session: &'a At<'a>,
     detail: Detail<'_>,
 ) -> Result<Drawing<'a>, OpsError> {
-    let Detail { all, pattern, .. } = detail;
-    let current = session.state.current().to_owned();
-    let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
-    let mut empty = Vec::new();
-    let branches: Vec<(String, Position)> =
-        session.state.branches.iter().map(|(name, at)| (name.clone(), *at)).collect();
-    for (name, position) in &branches {
-        match position.head {
-            Some(head) => heads.entry(head).or_default().push(name.clone()),
-            None => empty.push(name.clone()),
-        }
-    }
-    let replays = Replays::of(session)?;
-    let before: BTreeMap<String, OperationNumber> = branches
-        .iter()
-        .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
-        .collect();
+    let all = detail.all;
     let damages = Damages::gathered();
     let states = States::of(session, &damages)?;
-    let start = Position::default();
-    let view = session.view(start).gathering(&damages);
-    let at = branches.iter().find(|(name, _)| *name == current).map(|(_, at)| *at);
-    let positions = branches.into_iter().map(|(_, position)| position);
-    let positions = positions.filter(|position| Some(*position) != at).collect();
+    let replays = Replays::of(session)?;
+    let view = session.view(Position::default()).gathering(&damages);
+    let at = session.state.position();
+    let branches = session.state.branches.values().copied();
+    let positions = branches.filter(|position| Some(*position) != at).collect();
     let gathered = gather(session, view, (at, positions), &states, &replays, all)?;
     let Gathered { mut paths, trunk, asides, view } = gathered;
+    let mut heads = heads(session);
     if !all {
         heads = draw_once(session, &view, &trunk, &mut paths, heads)?;
     }
@@ -168,66 +160,134 @@ pub(crate) fn drawing<'a>(
         let is_out = |entry| undone.contains(entry) && !stays.contains(entry);
         prune(&mut nodes, &mut edges, is_out);
     }
-    let web = Web::new(nodes, edges);
-    let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
-    let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
-    for (head, names) in heads {
-        heads_now.entry(replays.same(head, is_known)).or_default().extend(names);
-    }
-    let mut heads = heads_now;
-    for names in heads.values_mut() {
-        names.sort();
-    }
-    let left = states.left;
+    drop((paths, trunk));
     let places = Places::since(session, EntryNumber::FIRST)?;
-    let ends = |entry: EntryNumber| {
-        heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
-    };
-    let found = pattern.map(|pattern| find(session, pattern)).transpose()?;
-    let found = found.unwrap_or_default();
-    let plain = if all { EntrySet::default() } else { plain_notes(session, &view, &web.nodes)? };
-    let Stretches { all: mut stretches, members } =
-        stretches(web, &view, &replays, &found, &plain, all, ends)?;
-    let is_here = |stretch: &Stretch| {
-        heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
-    };
-    let head = stretches.iter().position(is_here);
-    let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
-    let is_counted = detail.acts && members.len() <= COUNTED;
-    let counted = is_counted.then(|| count_acts(session, &stretches, &members));
-    let (acts, edited) = counted.transpose()?.unwrap_or_default();
-    let edited = is_counted.then_some(edited);
-    let at = checkpoints::standing_at(session)?;
-    let kin = kin(session)?;
-    let mut drawing = Drawing {
-        session,
+    let paths =
+        Paths { nodes, edges, heads, view, damages, asides, undone, places, left: states.left };
+    paths.draw(session, &replays, detail)
+}
+
+/// Draws the newest entries of the current path, for a first sight of a long session. Its cost depends on their number only.
+pub(crate) fn recent<'a>(
+    session: &'a At<'a>,
+    entries: usize,
+    detail: Detail<'_>,
+) -> Result<Drawing<'a>, OpsError> {
+    let damages = Damages::gathered();
+    let view = session.view(session.state.position().unwrap_or_default()).gathering(&damages);
+    let nodes = view.path(entries)?.entries;
+    let edges = edges(&nodes, &[]);
+    let places = Places::since(session, nodes.iter().copied().min().unwrap_or(EntryNumber::FIRST))?;
+    let paths = Paths {
+        nodes,
+        edges,
+        heads: heads(session),
         view,
         damages,
+        asides: EntrySet::default(),
+        undone: EntrySet::default(),
         places,
-        stretches,
-        members,
-        acts,
-        lost: BTreeMap::new(),
-        edited,
-        heads,
-        left,
-        asides,
-        undone,
-        current,
-        head,
-        at,
-        newest: None,
-        empty,
-        before,
-        kin,
+        left: BTreeMap::new(),
     };
-    let mut newest = None;
-    for stretch in &drawing.stretches {
-        let marks = drawing.places.behind(stretch.last).iter().map(|mark| mark.n).max();
-        newest = newest.max(marks).max(drawing.before(stretch.said)?.map(|given| given.n));
+    paths.draw(session, &Replays::of(session)?, detail)
+}
+
+/// Returns the branches that end at each entry.
+fn heads(session: &At<'_>) -> BTreeMap<EntryNumber, Vec<String>> {
+    let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+    for (name, position) in &session.state.branches {
+        if let Some(head) = position.head {
+            heads.entry(head).or_default().push(name.clone());
+        }
     }
-    drawing.newest = newest;
-    Ok(drawing)
+    heads
+}
+
+/// The entries and edges of a drawing, before they are grouped into nodes.
+struct Paths<'a> {
+    nodes: Vec<EntryNumber>,
+    edges: Vec<(EntryNumber, EntryNumber)>,
+    heads: BTreeMap<EntryNumber, Vec<String>>,
+    view: View<'a>,
+    damages: Damages,
+    asides: EntrySet,
+    undone: EntrySet,
+    places: Places,
+    left: BTreeMap<EntryNumber, Departure>,
+}
+
+impl<'a> Paths<'a> {
+    fn draw(
+        self,
+        session: &'a At<'a>,
+        replays: &Replays,
+        detail: Detail<'_>,
+    ) -> Result<Drawing<'a>, OpsError> {
+        let Self { nodes, edges, view, damages, asides, undone, places, left, .. } = self;
+        let Detail { all, pattern, .. } = detail;
+        let current = session.state.current().to_owned();
+        let branches = session.state.branches.iter();
+        let empty = branches.clone().filter(|(_, at)| at.head.is_none());
+        let empty = empty.map(|(name, _)| name.clone()).collect();
+        let before =
+            branches.filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)));
+        let before = before.collect();
+        let web = Web::new(nodes, edges);
+        let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
+        let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+        for (head, names) in self.heads {
+            heads.entry(replays.same(head, is_known)).or_default().extend(names);
+        }
+        heads.values_mut().for_each(|names| names.sort());
+        let ends = |entry: EntryNumber| {
+            heads.contains_key(&entry)
+                || !places.behind(entry).is_empty()
+                || left.contains_key(&entry)
+        };
+        let found = pattern.map(|pattern| find(session, pattern)).transpose()?;
+        let found = found.unwrap_or_default();
+        let plain =
+            if all { EntrySet::default() } else { plain_notes(session, &view, &web.nodes)? };
+        let Stretches { all: mut stretches, members } =
+            stretches(web, &view, replays, &found, &plain, all, ends)?;
+        let is_here = |stretch: &Stretch| {
+            heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
+        };
+        let head = stretches.iter().position(is_here);
+        let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
+        let is_counted = detail.acts && members.len() <= COUNTED;
+        let counted = is_counted.then(|| count_acts(session, &stretches, &members));
+        let (acts, edited) = counted.transpose()?.unwrap_or_default();
+        let mut drawing = Drawing {
+            session,
+            view,
+            damages,
+            places,
+            stretches,
+            members,
+            acts,
+            lost: BTreeMap::new(),
+            edited: is_counted.then_some(edited),
+            heads,
+            left,
+            asides,
+            undone,
+            current,
+            head,
+            at: checkpoints::standing_at(session)?,
+            newest: None,
+            empty,
+            before,
+            kin: kin(session)?,
+        };
+        let mut newest = None;
+        for stretch in &drawing.stretches {
+            let marks = drawing.places.behind(stretch.last).iter().map(|mark| mark.n).max();
+            newest = newest.max(marks).max(drawing.before(stretch.said)?.map(|given| given.n));
+        }
+        drawing.newest = newest;
+        Ok(drawing)
+    }
 }
 
 /// Returns true if a stretch begins with a turn, a note or a compaction.
@@ -250,9 +310,11 @@ impl Drawing<'_> {
                 parents,
                 checkpoint: given.map(|given| given.n),
                 own: given.and_then(|given| checkpoints::own_selector(self.session, given.own?)),
+                kind: record.kind,
                 time: record.time,
                 is_root: parents.is_empty() && !is_apart,
                 is_off: *is_off && !is_apart,
+                is_reverted: self.is_reverted(stretch)?,
             })
         })
     }
@@ -272,13 +334,23 @@ impl Drawing<'_> {
         &self,
         mut each: impl FnMut(GraphNode) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (batch, stretches) in self.stretches.chunks(BATCH).enumerate() {
-            let mut facts = Facts::read(self.session, stretches, &self.damages)?;
-            for (n, stretch) in stretches.iter().enumerate() {
-                each(self.node(batch * BATCH + n, stretch, &mut facts)?)?;
-            }
+        for first in (0..self.len()).step_by(BATCH) {
+            self.nodes(first..first + BATCH)?.into_iter().try_for_each(&mut each)?;
         }
         Ok(())
+    }
+
+    /// Returns the number of nodes.
+    pub fn len(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// Reads a range of nodes, as far as there are any.
+    pub fn nodes(&self, range: Range<usize>) -> Result<Vec<GraphNode>, OpsError> {
+        let range = range.start.min(self.len())..range.end.min(self.len());
+        let stretches = self.stretches.get(range.clone()).unwrap_or_default();
+        let mut facts = Facts::read(self.session, stretches, &self.damages)?;
+        range.zip(stretches).map(|(n, stretch)| self.node(n, stretch, &mut facts)).collect()
     }
 
     /// Returns the reverted ends, newest first.
@@ -393,6 +465,40 @@ impl Drawing<'_> {
         Ok((time, String::new()))
     }
 
+    /// Returns the end of the reverted branch that a node is on: its last entry, and the branch's name.
+    pub fn reverted_end(&self, node: usize) -> Result<Option<(EntryId, Option<String>)>, OpsError> {
+        let is_reverted = |node: usize| {
+            self.stretches.get(node).map_or(Ok(false), |stretch| self.is_reverted(stretch))
+        };
+        let mut at = node;
+        while is_reverted(at)? {
+            let stretch = &self.stretches[at];
+            let name = self.heads.get(&stretch.last).and_then(|names| names.first()).cloned();
+            let mut next = None;
+            // A node comes after all that follow it.
+            for other in (0..at).rev().filter(|_| name.is_none()) {
+                if self.stretches[other].parents.first() == Some(&at) && is_reverted(other)? {
+                    next = Some(other);
+                    break;
+                }
+            }
+            match next {
+                Some(next) => at = next,
+                None => return Ok(Some((self.session.id_of(stretch.last)?, name))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns true if a stretch is on a reverted branch.
+    fn is_reverted(&self, stretch: &Stretch) -> Result<bool, OpsError> {
+        let record = self.view.record(stretch.said)?;
+        Ok(stretch.is_off
+            && !self.is_undone(stretch)
+            && !self.asides.contains(stretch.said)
+            && !self.session.format.is_of_sub_agent(&record))
+    }
+
     /// Returns the damaged entries met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
         Ok(self.damages.met(self.session)?)
@@ -426,7 +532,7 @@ impl Drawing<'_> {
         stretch: &Stretch,
         facts: &mut Facts,
     ) -> Result<GraphNode, OpsError> {
-        let &Stretch { said: first, last, entries, cut, found, cleared, is_off, .. } = stretch;
+        let &Stretch { said: first, last, entries, cut, found, cleared, .. } = stretch;
         let branches = self.heads.get(&last).cloned().unwrap_or_default();
         let record = self.view.record(first)?;
         let checkpoint = self.before(first)?;
@@ -460,7 +566,7 @@ impl Drawing<'_> {
             is_head: branches.contains(&self.current),
             is_aside: is_apart,
             is_unnamed: self.is_unnamed(stretch)?,
-            is_reverted: is_off && !is_sub_agent && !is_apart && !self.is_undone(stretch),
+            is_reverted: self.is_reverted(stretch)?,
             is_undone: self.is_undone(stretch),
             acts: self.acts.get(node).copied(),
             lost: self.lost.get(&facts.id(first)?).copied(),

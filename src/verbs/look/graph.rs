@@ -15,6 +15,15 @@ pub fn drawing<'a>(session: &'a At<'a>, detail: Detail<'_>) -> Result<Drawing<'a
     drawing::drawing(session, detail)
 }
 
+/// Draws the newest `entries` of a session's current path, for a first sight of a long session.
+pub fn recent_drawing<'a>(
+    session: &'a At<'a>,
+    entries: usize,
+    detail: Detail<'_>,
+) -> Result<Drawing<'a>, OpsError> {
+    drawing::recent(session, entries, detail)
+}
+
 /// Returns the graph of a session.
 pub fn graph(session: &At<'_>, detail: Detail<'_>) -> Result<GraphView, OpsError> {
     let drawing = drawing(session, detail)?;
