@@ -92,6 +92,7 @@ pub(super) fn style(styles: Styles, label: Label) -> Style {
     code.split(';').fold(Style::new(), |style, code| match code.strip_prefix('3') {
         _ if code == "1" => style.bold(),
         _ if code == "2" => style.dim(),
+        _ if code == "3" => style.italic(),
         Some(colour) => {
             let colour = colour.parse().ok().and_then(|n: usize| COLOURS.get(n));
             colour.map_or(style, |colour| style.fg(*colour))

@@ -7,9 +7,9 @@ use undertext::verbs::Line;
 use super::cursor::{Cursor, Way};
 use super::data::Conversation;
 use crate::render::conversation::{self, Detail, Manner, Row};
-use crate::render::harness;
 use crate::render::style::Styles;
 use crate::render::time::Zone;
+use crate::render::{harness, prose};
 
 /// A placeholder for the command that shows the rest of a text.
 const OPENS: &str = "⏎ unfolds";
@@ -78,6 +78,7 @@ impl Reader {
                 opened: Some(&self.opened),
                 every: false,
                 folder: shown.folder.as_deref(),
+                prose: Some(prose::rows),
                 spell: &|_: &report::Line| OPENS.to_owned(),
             };
             let mut each = |row| {

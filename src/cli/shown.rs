@@ -198,6 +198,7 @@ pub(super) fn manner<'a>(
         thoughts: Detail::Short,
         opened: None,
         every: true,
+        prose: None,
         folder,
         spell,
     }

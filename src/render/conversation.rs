@@ -16,6 +16,7 @@
 //!
 //! Invariant: no text is cut without a note and the command that shows the rest.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -104,6 +105,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) every: bool,
     /// The folder that paths are shown relative to.
     pub(crate) folder: Option<&'a str>,
+    /// Lays out Markdown for a width; `None` shows it as it is written.
+    pub(crate) prose: Option<fn(&str, usize) -> Vec<Vec<Span>>>,
     /// Spells a command line.
     pub(crate) spell: &'a dyn Fn(&report::Line) -> String,
 }
@@ -593,7 +596,18 @@ impl<'a> Teller<'a> {
         if text.is_empty() {
             return Ok(());
         }
-        let (head, mark, tail) = self.cut(line, text, room, self.room(indent));
+        let is_prose = label == Label::Plain && !matches!(line.kind, Kind::User | Kind::Note);
+        let prose = self.manner.prose.filter(|_| is_prose);
+        let (head, mark, tail) = if let Some((rows, width)) = prose.zip(self.room(indent)) {
+            let (head, mark, _) = self.shortened(line, text, room, Some(width));
+            for spans in rows(&head.join("\n"), width) {
+                let gap = (!spans.is_empty()).then(|| (Label::Plain, " ".repeat(indent)));
+                self.put(gap.into_iter().chain(spans).collect())?;
+            }
+            (Vec::new(), mark, Vec::new())
+        } else {
+            self.cut(line, text, room, self.room(indent))
+        };
         for row in head {
             self.painted(label, indent, &row)?;
         }
@@ -614,10 +628,24 @@ impl<'a> Teller<'a> {
         room: Room,
         columns: Option<usize>,
     ) -> (Vec<String>, Option<String>, Vec<String>) {
+        let (head, mark, tail) = self.shortened(line, text, room, columns);
+        let wrapped = |lines: Vec<Cow<'_, str>>| -> Vec<String> {
+            lines.iter().flat_map(|line| wrap(&safe::text(line), columns)).collect()
+        };
+        (wrapped(head), mark, wrapped(tail))
+    }
+
+    /// Returns the lines at the beginning and the end of a text, and the mark for the rest.
+    fn shortened<'t>(
+        &self,
+        line: &Line,
+        text: &'t str,
+        room: Room,
+        columns: Option<usize>,
+    ) -> (Vec<Cow<'t, str>>, Option<String>, Vec<Cow<'t, str>>) {
         let lines: Vec<&str> = text.lines().collect();
-        let wrapped = |line: &str| wrap(&safe::text(line), columns);
         if self.is_full(line) {
-            return (lines.into_iter().flat_map(wrapped).collect(), None, Vec::new());
+            return (lines.into_iter().map(Cow::Borrowed).collect(), None, Vec::new());
         }
         // The mark takes a line too, so it must replace more than one.
         let most = room.head + room.tail + usize::from(room.head > 0);
@@ -625,19 +653,20 @@ impl<'a> Teller<'a> {
         let hidden = if is_cut { lines.len() - room.head - room.tail } else { 0 };
         let split = if is_cut { room.head } else { lines.len() };
         let mut left = 0;
-        let mut rows = |line: &&str| {
+        let mut shown = |line: &&'t str| {
             let longest = room.rows * columns.unwrap_or(WIDTH);
             let is_cut = line.char_indices().nth(2 * longest).is_some();
             let cut = line.char_indices().nth(longest).filter(|_| is_cut);
-            let Some((at, _)) = cut else { return wrapped(line) };
+            let Some((at, _)) = cut else { return Cow::Borrowed(*line) };
             let (shown, rest) = line.split_at(at);
             left += rest.len();
-            wrapped(&format!("{shown}…"))
+            Cow::Owned(format!("{shown}…"))
         };
-        let mut head: Vec<String> = lines.iter().take(split).flat_map(&mut rows).collect();
+        let is_empty = |line: &Cow<'_, str>| line.trim().is_empty();
+        let mut head: Vec<Cow<'_, str>> = lines.iter().take(split).map(&mut shown).collect();
         let tail = lines.get(split + hidden..).unwrap_or_default();
-        let tail = tail.iter().flat_map(&mut rows).skip_while(String::is_empty).collect();
-        while head.last().is_some_and(String::is_empty) {
+        let tail = tail.iter().map(&mut shown).skip_while(is_empty).collect();
+        while head.last().is_some_and(is_empty) {
             head.pop();
         }
         let more = match (hidden, left) {

@@ -14,6 +14,8 @@ pub(crate) mod harness;
 pub(crate) mod json;
 pub(crate) mod markdown;
 pub(crate) mod moment;
+#[cfg(feature = "browse")]
+pub(crate) mod prose;
 pub(crate) mod safe;
 pub(crate) mod search;
 pub(crate) mod style;

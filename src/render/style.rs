@@ -29,11 +29,16 @@ pub(crate) enum Label {
     Match,
     Added,
     Removed,
+    /// Of Markdown: emphasis, and code.
+    #[cfg(feature = "browse")]
+    Emphasis,
+    #[cfg(feature = "browse")]
+    Code,
 }
 
 /// All labels. Of those that look the same, only the first one.
 #[cfg(feature = "browse")]
-const LABELS: [Label; 19] = [
+const LABELS: [Label; 21] = [
     Label::Plain,
     Label::Heading,
     Label::Dim,
@@ -53,6 +58,8 @@ const LABELS: [Label; 19] = [
     Label::Match,
     Label::Added,
     Label::Removed,
+    Label::Emphasis,
+    Label::Code,
 ];
 
 /// Splits a painted line into its pieces, each with a label that is painted in the same way.
@@ -93,6 +100,10 @@ impl Label {
             Self::Error | Self::Match => Some("1;31"),
             Self::Added => Some("32"),
             Self::Removed => Some("31"),
+            #[cfg(feature = "browse")]
+            Self::Emphasis => Some("3"),
+            #[cfg(feature = "browse")]
+            Self::Code => Some("36"),
         }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
 }
 
 /// Returns where a row ends: after the last word that fits, or within a word that is wider than the row.
-fn cut(text: &str, room: usize) -> usize {
+pub(super) fn cut(text: &str, room: usize) -> usize {
     let mut columns = 0;
     let mut fits = 0;
     let mut before = None;
