@@ -57,6 +57,8 @@ pub(crate) struct Graph {
     pub(crate) head: Option<usize>,
     /// False while only the newest part is known.
     pub(crate) is_whole: bool,
+    /// What is wrong with the records that could not be read.
+    pub(crate) unread: Vec<String>,
     /// The operation that an undo would undo.
     pub(crate) undo: Option<String>,
     /// The agent that has it open.
@@ -87,7 +89,7 @@ impl TurnRow {
 
     /// Returns the text of its lines.
     pub(crate) fn text(&self) -> String {
-        self.lines.iter().flatten().map(|(_, text)| text.as_str()).collect()
+        self.lines.iter().map(|line| text_of(line)).collect()
     }
 }
 
@@ -107,6 +109,15 @@ pub(crate) struct Conversation {
     pub(crate) lines: Vec<Line>,
     /// Remarks below entries.
     pub(crate) beneath: BTreeMap<EntryId, Vec<String>>,
+    /// The session's folder, which paths are shown relative to.
+    pub(crate) folder: Option<String>,
+}
+
+/// The entries that only one of two branches has: the reverted one, and the current one.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) session: SessionName,
+    pub(crate) sides: [Vec<Line>; 2],
     /// The session's folder, which paths are shown relative to.
     pub(crate) folder: Option<String>,
 }
@@ -152,11 +163,19 @@ pub(crate) enum Effect {
     Run(Vec<String>),
     /// Run a command line that only reads, and show its output.
     Show(Vec<String>),
+    /// Compare a place with the current one.
+    Compare(SessionName, String),
     /// Search all sessions for words.
     Search(String),
     Copy(String),
     /// Leave the screen, run a command line, and come back.
     Outside(Vec<String>),
+    /// Run a command line in a new window of the terminal.
+    Window(Vec<String>),
+    /// Leave the screen and edit a text. The edited text comes back to [`Browse::on_edited`].
+    ///
+    /// [`Browse::on_edited`]: super::state::Browse::on_edited
+    Edit(String),
     /// The same for a typed command line, on this session unless it names one.
     Command(String, Option<SessionName>),
     Suspend,
@@ -208,6 +227,7 @@ pub(crate) enum Answer {
         args: Vec<String>,
         report: Report,
     },
+    Compared(Comparison),
     Found {
         words: String,
         found: Vec<Found>,
@@ -221,5 +241,19 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) is_done: bool,
+    /// True if it was done, or would be, without changing anything.
+    pub(crate) is_idle: bool,
     pub(crate) lines: Vec<Vec<Span>>,
+}
+
+impl Report {
+    /// Returns its text on one line.
+    pub(super) fn text(&self) -> String {
+        self.lines.iter().map(|line| text_of(line)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns the text of a line.
+pub(super) fn text_of(line: &[Span]) -> String {
+    line.iter().map(|(_, text)| text.as_str()).collect()
 }

@@ -4,13 +4,19 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::compare::Compare;
 use super::cursor::Way;
 use super::data::{Found, Report, TurnRow};
 use super::keys::{Act, Key, Keys, Pane, TABLE};
+use super::state::Candidates;
 use super::turns::Turns;
 use crate::render::safe;
 use crate::render::style::Span;
 
+/// The option that keeps the turn of a revert, and how its sides are called.
+const KEEP: &str = "--keep";
+const BEFORE: &str = "just before";
+const AFTER: &str = "just after";
 /// Maximum length of a field, in characters.
 const LONGEST: usize = 2_000;
 
@@ -25,6 +31,11 @@ impl Field {
     pub(super) fn insert(&mut self, text: &str) {
         let room = LONGEST.saturating_sub(self.text.chars().count());
         self.text.extend(safe::line(text).chars().take(room));
+    }
+
+    /// Replaces the text by one that was edited elsewhere, with its lines.
+    pub(super) fn set(&mut self, text: &str) {
+        self.text = safe::text(text.trim()).chars().take(LONGEST).collect();
     }
 
     /// Edits the text. Returns false if the key does not edit.
@@ -67,6 +78,10 @@ pub(super) enum Outcome {
     Confirms(Option<Act>),
     /// Try the change again.
     Plans,
+    /// Edit the note in an editor.
+    Edits,
+    /// Copy what is shown.
+    Copies,
     Names(String),
     Runs(String),
     /// The text of a field changed.
@@ -80,6 +95,7 @@ pub(super) enum Outcome {
 pub(super) enum Dialog {
     Change(Proposal),
     Text(Text),
+    Compare(Compare),
     Name(Field),
     Command(Field),
     Search(Search),
@@ -87,18 +103,24 @@ pub(super) enum Dialog {
 }
 
 impl Dialog {
-    /// Handles a key. A page has so many rows, and `commands` complete a command line.
-    pub(super) fn on_key(&mut self, key: KeyEvent, page: usize, commands: &[String]) -> Outcome {
+    /// Handles a key. A page has so many rows, and `candidates` complete a command line.
+    pub(super) fn on_key(
+        &mut self,
+        key: KeyEvent,
+        page: usize,
+        candidates: &Candidates,
+    ) -> Outcome {
         match (self, key.code) {
             (_, KeyCode::Esc) => Outcome::Closes,
             (Self::Change(change), _) => change.on_key(key),
             (Self::Text(text), _) => text.on_key(key, page),
+            (Self::Compare(compare), _) => compare.on_key(key, page),
             (Self::Name(field), KeyCode::Enter) => Outcome::Names(std::mem::take(&mut field.text)),
             (Self::Command(field), KeyCode::Enter) => {
                 Outcome::Runs(std::mem::take(&mut field.text))
             }
             (Self::Command(field), KeyCode::Tab) => {
-                complete(field, commands);
+                complete(field, candidates);
                 Outcome::Stays
             }
             (Self::Name(field) | Self::Command(field), _) => field.edit(key, Outcome::Stays),
@@ -133,7 +155,7 @@ impl Dialog {
             Self::Name(field) | Self::Command(field) => Some(field),
             Self::Search(search) => Some(&mut search.field),
             Self::Help(help) => Some(&mut help.field),
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Compare(_) => None,
         }
     }
 
@@ -163,10 +185,12 @@ fn step_of(key: KeyEvent, page: usize) -> Option<(Way, usize)> {
     }
 }
 
-/// Completes the first word of a command line as far as it is unambiguous.
-fn complete(field: &mut Field, commands: &[String]) {
-    let typed = field.text.clone();
-    let mut matching = commands.iter().filter(|command| command.starts_with(&typed));
+/// Completes the last word of a command line as far as it is unambiguous.
+fn complete(field: &mut Field, candidates: &Candidates) {
+    let at = field.text.rfind(' ').map_or(0, |space| space + 1);
+    let (before, typed) = field.text.split_at(at);
+    let candidates = candidates(before);
+    let mut matching = candidates.iter().filter(|candidate| candidate.starts_with(typed));
     let Some(first) = matching.next() else { return };
     let shared = |one: &str, other: &str| {
         one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
@@ -175,7 +199,7 @@ fn complete(field: &mut Field, commands: &[String]) {
     for other in matching {
         (len, is_alone) = (len.min(shared(first, other)), false);
     }
-    field.text = first.chars().take(len).collect();
+    field.text = before.chars().chain(first.chars().take(len)).collect();
     if is_alone {
         field.text.push(' ');
     }
@@ -228,16 +252,16 @@ impl Proposal {
             (Act::Revert | Act::Keep, Some(place)) => {
                 // An id is a place to go to just after.
                 let is_before = act == Act::Revert && place.starts_with('@');
-                let side = if is_before { "before" } else { "after" };
-                let keep = (act == Act::Keep).then_some("--keep");
+                let side = if is_before { BEFORE } else { AFTER };
+                let keep = (act == Act::Keep).then_some(KEEP);
                 let args = ["revert", place].into_iter().chain(keep).collect();
-                (args, format!("Revert {word} to just {side} {place}"))
+                (args, format!("Revert {word} to {side} {place}"))
             }
             _ => return None,
         };
         let mut change = Self::new(title, turns.about(&args)?);
         change.note = matches!(act, Act::Revert | Act::Keep).then(Field::default);
-        change.prompt = (act == Act::Revert).then_some(prompt).flatten();
+        change.prompt = prompt.filter(|_| change.note.is_some());
         change.may_wait = act != Act::Redo;
         Some(change)
     }
@@ -256,10 +280,15 @@ impl Proposal {
 
     fn on_key(&mut self, key: KeyEvent) -> Outcome {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if key.code == KeyCode::Tab && self.can_keep() {
+            self.toggle_keep();
+            return Outcome::Plans;
+        }
         match (key.code, &mut self.note) {
             (KeyCode::Enter, _) => self.confirm(None),
             (KeyCode::Char('o'), _) if is_control => self.confirm(Some(Act::Resume)),
             (KeyCode::Char('r'), _) if is_control => Outcome::Plans,
+            (KeyCode::Char('g'), Some(_)) if is_control => Outcome::Edits,
             (_, Some(note)) => note.edit(key, Outcome::Stays),
             (_, None) => Outcome::Stays,
         }
@@ -272,6 +301,28 @@ impl Proposal {
             0 if can_be_made => Outcome::Confirms(next),
             _ => Outcome::Stays,
         }
+    }
+
+    /// Returns true if the turn itself can be kept or not.
+    pub(super) fn can_keep(&self) -> bool {
+        self.note.is_some() && self.args.get(1).is_some_and(|place| place.starts_with('@'))
+    }
+
+    pub(super) fn keeps(&self) -> bool {
+        self.args.iter().any(|arg| arg == KEEP)
+    }
+
+    /// Keeps the turn too, or no longer.
+    fn toggle_keep(&mut self) {
+        let (from, to) = if self.keeps() {
+            self.args.retain(|arg| arg != KEEP);
+            (AFTER, BEFORE)
+        } else {
+            self.args.insert(2, KEEP.to_owned());
+            (BEFORE, AFTER)
+        };
+        self.title = self.title.replacen(from, to, 1);
+        self.report = None;
     }
 
     /// Returns true if the change is saved for the next resume.

@@ -8,8 +8,9 @@ use super::cursor::Way;
 use super::data::Effect;
 use super::dialog::{Dialog, Field, Outcome};
 use super::keys::{self, Act, Pane};
-use super::state::Browse;
+use super::state::{Browse, Confirmed};
 use super::view::{facts_of, has_filter};
+use crate::render::style::Label;
 
 /// How many rows a turn of the wheel scrolls.
 const WHEEL: usize = 3;
@@ -38,6 +39,13 @@ impl Browse {
         if let Some(field) = self.field() {
             field.insert(text);
             self.field_changed();
+        }
+    }
+
+    /// Takes in a text that was edited outside.
+    pub(crate) fn on_edited(&mut self, text: &str) {
+        if let Some(field) = self.field() {
+            field.set(text);
         }
     }
 
@@ -117,7 +125,7 @@ impl Browse {
     fn on_dialog_key(&mut self, key: KeyEvent) {
         let Some(dialog) = &mut self.dialog else { return };
         let page = usize::from(self.layout.size.1).saturating_sub(6).max(1);
-        match dialog.on_key(key, page, &self.commands) {
+        match dialog.on_key(key, page, &*self.candidates) {
             Outcome::Stays => {}
             Outcome::Closes => self.dialog = None,
             Outcome::Confirms(next) => self.confirm(next),
@@ -127,9 +135,24 @@ impl Browse {
                     self.out.ask(Effect::Plan(args));
                 }
             }
+            Outcome::Edits => {
+                let note = dialog.field().map(|note| note.text.clone());
+                self.out.ask_all(note.map(Effect::Edit));
+            }
             Outcome::Names(name) => {
                 self.dialog = None;
-                self.name(&name);
+                let message = format!("--message={}", name.trim());
+                let args = self.turns.about(&["checkpoint", &message]);
+                if let Some(args) = args.filter(|_| !name.trim().is_empty()) {
+                    self.change = Some(Confirmed::default());
+                    self.out.ask(Effect::Run(args));
+                }
+            }
+            Outcome::Copies => {
+                if let Dialog::Compare(compare) = dialog {
+                    self.out.ask(Effect::Copy(compare.text(self.look)));
+                    self.out.say(Label::Dim, "copied the pair, if your terminal allows it");
+                }
             }
             Outcome::Runs(typed) => {
                 self.dialog = None;
@@ -191,11 +214,7 @@ impl Browse {
             Pane::Turns => self.turns.at_line(row),
             Pane::Reading => Some(self.reader.cursor.top + row),
         };
-        let now = match pane {
-            Pane::Sessions => self.list.cursor.at,
-            Pane::Turns => self.turns.cursor.at,
-            Pane::Reading => self.reader.cursor.at,
-        };
+        let now = self.cursor().at;
         match at {
             Some(at) if at > now => self.step(Way::Forward, at - now),
             Some(at) if at < now => self.step(Way::Backward, now - at),

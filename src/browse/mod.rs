@@ -6,6 +6,7 @@
 //! person asked for.
 
 mod canvas;
+mod compare;
 mod cursor;
 mod data;
 mod dialog;
@@ -25,8 +26,8 @@ mod turns;
 mod view;
 
 pub(crate) use data::{
-    Answer, BLOCK, BranchEnd, Conversation, Effect, Found, Graph, Report, SessionRow, Sessions,
-    TurnRow,
+    Answer, BLOCK, BranchEnd, Comparison, Conversation, Effect, Found, Graph, Report, SessionRow,
+    Sessions, TurnRow,
 };
 pub(crate) use keys::Keys;
 pub(crate) use picker::{Picker, Piece, Preview, Row};
@@ -190,6 +191,7 @@ mod tests {
             counts,
             head: rows.iter().position(|row| row.node.is_head),
             is_whole: true,
+            unread: Vec::new(),
             undo: Some("operation 9 (revert)".to_owned()),
             open: None,
             deleted: None,
@@ -217,6 +219,7 @@ mod tests {
 
     fn conversation(session: SessionName, place: String) -> Answer {
         let answer = (0..30).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        let answer = format!("It **does**:\n```\nlet code = 1;\n```\n{answer}");
         Answer::Conversation(Conversation {
             session,
             place,
@@ -230,9 +233,40 @@ mod tests {
         })
     }
 
+    /// Compares two turns with one that replaced them.
+    fn comparison(session: SessionName, last: &str) -> Answer {
+        let turn = |n: u64, prompt: &str, answer: &str| {
+            let asked = undertext::verbs::Line {
+                checkpoint: Some(CheckpointNumber::new(n)),
+                ..line(10 * n, Kind::User, Block::Text(prompt.to_owned()))
+            };
+            let text = Block::Text(answer.to_owned());
+            let input = r#"{"file_path":"/a/src/queue.ts","old_string":"a","new_string":"b"}"#;
+            let call = Block::Call {
+                id: n.to_string(),
+                name: "Edit".to_owned(),
+                input: input.to_owned(),
+                signature: None,
+            };
+            let kind = Kind::Assistant;
+            [asked, line(10 * n + 1, kind, text), line(10 * n + 2, kind, call)]
+        };
+        assert_eq!(last, "67676767");
+        let reverted = [
+            turn(1, "Order the queries by id", "They are ordered now."),
+            turn(2, HOSTILE, HOSTILE),
+        ];
+        let now = turn(3, "We must not hold the lock", "The handler takes no lock **any more**.");
+        Answer::Compared(Comparison {
+            session,
+            sides: [reverted.concat(), now.to_vec()],
+            folder: Some("/a".to_owned()),
+        })
+    }
+
     fn report(is_done: bool, text: &str) -> Report {
         let line = |line: &str| vec![(Label::Plain, line.to_owned())];
-        Report { is_done, lines: text.lines().map(line).collect() }
+        Report { is_done, is_idle: false, lines: text.lines().map(line).collect() }
     }
 
     /// A screen and the host that answers it, with what was asked for.
@@ -241,6 +275,8 @@ mod tests {
         /// What was asked for, besides reading.
         asked: Vec<Effect>,
         open: Option<String>,
+        /// True if no change would change anything.
+        is_idle: bool,
         /// The rows of every session.
         rows: Vec<TurnRow>,
     }
@@ -252,11 +288,17 @@ mod tests {
                 let words = line.arguments.iter().map(|word| format!(" {}", word_of(word)));
                 format!("ut {}{}", line.verb, words.collect::<String>())
             };
-            let commands = ["trust", "truncate", "undo"].map(str::to_owned).to_vec();
-            let mut browse = Browse::new(look, Keys::default(), Box::new(spell), commands);
+            let candidates = |before: &str| {
+                let words: &[&str] =
+                    if before.is_empty() { &["trust", "truncate", "undo"] } else { &["--store"] };
+                words.iter().map(|word| (*word).to_owned()).collect()
+            };
+            let mut browse =
+                Browse::new(look, Keys::default(), Box::new(spell), Box::new(candidates));
             browse.resize(size.0, size.1);
             browse.on_answer(sessions(4));
-            let mut driven = Self { browse, asked: Vec::new(), open: None, rows: turns() };
+            let mut driven =
+                Self { browse, asked: Vec::new(), open: None, is_idle: false, rows: turns() };
             driven.answer();
             driven
         }
@@ -314,10 +356,13 @@ mod tests {
                         }
                         Effect::Plan(args) => Some(Answer::Plan {
                             args: args.clone(),
-                            report: report(
-                                true,
-                                "82 would be just before @3 \"Does\"\nContext 21k → 62k",
-                            ),
+                            report: Report {
+                                is_idle: self.is_idle,
+                                ..report(
+                                    true,
+                                    "82 would be just before @3 \"Does\"\nContext 21k → 62k",
+                                )
+                            },
                             open: self.open.clone(),
                         }),
                         Effect::Run(args) => Some(Answer::Done {
@@ -328,6 +373,7 @@ mod tests {
                             args: args.clone(),
                             report: report(true, "-one\n+two"),
                         }),
+                        Effect::Compare(session, last) => Some(comparison(session.clone(), last)),
                         Effect::Search(words) => Some(Answer::Found {
                             words: words.clone(),
                             found: vec![found()],
@@ -383,6 +429,7 @@ mod tests {
                 None => "",
                 Some(Dialog::Change(change)) => &change.title,
                 Some(Dialog::Text(text)) => &text.title,
+                Some(Dialog::Compare(compare)) => &compare.title(),
                 Some(Dialog::Name(_)) => "name",
                 Some(Dialog::Command(_)) => "command",
                 Some(Dialog::Search(_)) => "search",
@@ -515,6 +562,7 @@ mod tests {
                     "smaller" => drop(driven.keys("+")),
                     "page-up" => drop(driven.keys("space")),
                     "repeat" | "return" => drop(driven.keys("g r")),
+                    "copy-code" => drop(driven.keys("/ l e t enter")),
                     _ => {}
                 }
                 if row.name == "left" && *pane == Pane::Sessions
@@ -554,6 +602,10 @@ mod tests {
         check("2 r enter", &["revert @3 -s pi:02b7c1d0"]);
         check("2 r n o enter", &["revert @3 -s pi:02b7c1d0 --message=no"]);
         check("2 R enter", &["revert @3 --keep -s pi:02b7c1d0"]);
+        check("2 r tab enter", &["revert @3 --keep -s pi:02b7c1d0"]);
+        check("2 R tab enter", &["revert @3 -s pi:02b7c1d0"]);
+        check("2 r tab n o tab enter", &["revert @3 -s pi:02b7c1d0 --message=no"]);
+        check("2 g r b tab enter", &["revert 67676767 -s pi:02b7c1d0"]);
         check("2 g r b enter", &["revert 67676767 -s pi:02b7c1d0"]);
         check("2 g c r enter", &["revert 02020202 -s pi:02b7c1d0"]);
         check("u enter", &["undo -s pi:02b7c1d0"]);
@@ -570,6 +622,40 @@ mod tests {
         let message = driven.browse.out.message.as_ref().map(|(_, text)| text.as_str());
         let said = "02 is now just before @3 · prompt copied · o resume · u undo";
         assert_eq!(message, Some(said));
+    }
+
+    #[test]
+    fn the_note_of_a_revert_is_edited_outside() {
+        let mut driven = driven(120, 32);
+        driven.keys("2 r n o ctrl-g");
+        assert_eq!(driven.asked.last(), Some(&Effect::Edit("no".to_owned())));
+        driven.browse.on_edited("Look at \x1b[2J the lexer\nfirst\n");
+        let seen = driven.keys("x").seen();
+        assert!(seen.contains(r"▏ Look at \x1b[2J the lexer firstx"), "{seen}");
+        driven.keys("enter");
+        let run = driven.asked.iter().find(|effect| matches!(effect, Effect::Run(_)));
+        let Some(Effect::Run(args)) = run else { panic!("{:?}", driven.asked) };
+        assert_eq!(args.last().unwrap(), "--message=Look at \\x1b[2J the lexer\nfirstx");
+    }
+
+    #[test]
+    fn a_revert_that_changes_nothing_is_no_dialog() {
+        let mut driven = driven(120, 32);
+        driven.is_idle = true;
+        driven.keys("2 R");
+        assert!(driven.browse.dialog.is_none());
+        assert!(driven.seen().contains("82 would be just before @3"));
+    }
+
+    #[test]
+    fn records_that_cannot_be_read_are_counted_and_listed() {
+        let mut driven = driven(120, 32);
+        let mut damaged = graph(name(0), driven.browse.layout.turns_width(), &turns());
+        damaged.unread = vec![format!("entry 7c is damaged: {HOSTILE}")];
+        driven.browse.on_answer(Answer::Graph(damaged));
+        driven.answer();
+        assert!(driven.seen().contains("1 record could not be read"), "{}", driven.seen());
+        assert!(driven.keys("!").seen().contains("entry 7c is damaged"));
     }
 
     #[test]
@@ -694,6 +780,27 @@ mod tests {
     }
 
     #[test]
+    fn a_reverted_branch_is_compared_with_what_replaced_it() {
+        let mut driven = driven(120, 32);
+        driven.keys("2 g r c");
+        assert_snapshot!("compare_wide", driven.seen());
+        assert!(driven.keys("J").seen().contains("2 of 2"));
+        driven.browse.resize(80, 24);
+        assert_snapshot!("compare", driven.keys("K f").seen());
+        driven.browse.resize(70, 20);
+        let seen = driven.keys("f").seen();
+        let at = |text: &str| seen.lines().position(|line| line.contains(text));
+        assert!(at("reverted").unwrap() < at("now").unwrap(), "{seen}");
+        driven.keys("y");
+        assert!(
+            matches!(driven.asked.last(), Some(Effect::Copy(text)) if text.contains("queue.ts"))
+        );
+        assert!(driven.keys("b").seen().contains("Go to the reverted end 67676767 of 02"));
+        driven.keys("esc c q");
+        assert!(driven.browse.dialog.is_none());
+    }
+
+    #[test]
     fn a_hit_of_the_search_is_shown_in_its_session() {
         let mut driven = driven(120, 32);
         driven.keys("s r e t r y");
@@ -715,8 +822,8 @@ mod tests {
     #[test]
     fn a_command_line_is_completed_and_runs_outside() {
         let mut driven = driven(80, 24);
-        driven.keys(": t r u n tab x enter");
-        let expected = Effect::Command("truncate x".to_owned(), Some(name(0)));
+        driven.keys(": t r u n tab - - tab x enter");
+        let expected = Effect::Command("truncate --store x".to_owned(), Some(name(0)));
         assert_eq!(driven.asked.last(), Some(&expected));
     }
 
@@ -724,10 +831,10 @@ mod tests {
     fn lines_unfold_in_place_and_matches_are_found() {
         let mut driven = driven(100, 30);
         driven.keys("3 + +");
-        assert!(driven.seen().contains("… 10 more lines: ⏎ unfolds"));
+        assert!(driven.seen().contains("… 14 more lines: ⏎ unfolds"));
         driven.keys("/ m o r e enter enter");
         let seen = driven.seen();
-        assert!(seen.contains("line 19") && !seen.contains("unfolds"), "{seen}");
+        assert!(seen.contains("line 16") && !seen.contains("unfolds"), "{seen}");
     }
 
     #[test]
@@ -751,7 +858,8 @@ mod tests {
 
     #[test]
     fn nothing_hostile_reaches_the_screen() {
-        for keys in ["f", "2", "2 g r", "3 +", "s x", "/ x", "2 r", ":", "?", "!", "L"] {
+        for keys in ["f", "2", "2 g r", "3 +", "s x", "/ x", "2 r", ":", "?", "!", "L", "2 g r c J"]
+        {
             for size in [(60, 16), (80, 24), (120, 32)] {
                 let mut driven = Driven::new(size, Styles::COLOURED);
                 driven.browse.on_answer(Answer::Failed(HOSTILE.to_owned()));

@@ -4,8 +4,10 @@ use ratatui::layout::{Margin, Position, Rect};
 use ratatui::widgets::{Clear, Widget as _};
 
 use super::canvas::{Canvas, after, columns};
+use super::compare::Compare;
 use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
 use super::keys::{Keys, TABLE};
+use super::state::Look;
 use super::view::glyph;
 use crate::render::safe;
 use crate::render::style::{Label, Span};
@@ -14,23 +16,31 @@ use crate::render::wrap::wrap;
 /// Maximum width of a dialog with a question.
 const WIDEST: u16 = 86;
 
+/// From this width on, two turns are side by side.
+const SIDE_BY_SIDE: u16 = 72;
+
 /// The place of a dialog, and what its texts need.
 pub(super) struct Popup<'a> {
     pub(super) canvas: Canvas<'a>,
     pub(super) area: Rect,
     pub(super) keys: &'a Keys,
+    pub(super) look: Look,
     /// The word for the shown session.
     pub(super) word: Option<&'a str>,
 }
 
 impl Popup<'_> {
     /// Draws a dialog, and returns the position of its text cursor.
-    pub(super) fn draw(&mut self, dialog: &Dialog) -> Option<Position> {
+    pub(super) fn draw(&mut self, dialog: &mut Dialog) -> Option<Position> {
         let word = self.word.unwrap_or_default();
         match dialog {
             Dialog::Change(change) => self.draw_change(change),
             Dialog::Text(text) => {
                 self.draw_text(text);
+                None
+            }
+            Dialog::Compare(compare) => {
+                self.draw_compare(compare);
                 None
             }
             Dialog::Name(field) => {
@@ -98,7 +108,7 @@ impl Popup<'_> {
         let at = change.note.as_ref().map(|note| {
             lines.push(Vec::new());
             lines.push(vec![(Label::Plain, "Note for the model (optional)".to_owned())]);
-            let text = note.end(room.saturating_sub(3)).to_owned();
+            let text = note.end(room.saturating_sub(3)).replace('\n', " ");
             let x = safe::width(&text) + 2;
             lines.push(vec![(Label::Head, "▏ ".to_owned()), (Label::Plain, text)]);
             (x, lines.len() - 1)
@@ -136,6 +146,42 @@ impl Popup<'_> {
         let all = text.lines.len();
         let end = (text.top + usize::from(rows)).min(all);
         let rest = self.canvas.put_right(last, Label::Dim, &format!("{end} of {all}"));
+        self.canvas.put(rest, Label::Dim, keys);
+    }
+
+    /// Draws two turns side by side, or one below the other if there is no room.
+    fn draw_compare(&mut self, compare: &mut Compare) {
+        let size = (self.area.width.saturating_sub(2), self.area.height.saturating_sub(2));
+        let inside = self.draw_box(size, &compare.title());
+        let body = Rect { height: inside.height.saturating_sub(2), ..inside };
+        let is_wide = inside.width >= SIDE_BY_SIDE;
+        let half = if is_wide { (body.width.saturating_sub(3)) / 2 } else { body.width };
+        let heights = if is_wide { body.height } else { body.height / 2 };
+        let rows = compare.rows(usize::from(half), self.look);
+        for (n, (rows, head)) in rows.iter().zip(["reverted", "now"]).enumerate() {
+            let (x, y) = if is_wide {
+                (n * usize::from(half + 3), 0)
+            } else {
+                (0, n * usize::from(heights))
+            };
+            let side = Rect {
+                x: body.x + columns(x),
+                y: body.y + columns(y),
+                width: half,
+                height: heights,
+            };
+            self.canvas.put(side, Label::Heading, head);
+            for (row, line) in side.rows().skip(1).zip(rows) {
+                self.canvas.put_line(row, line);
+            }
+            if is_wide && n == 0 {
+                let bar = Rect { x: side.right() + 1, width: 1, ..side };
+                bar.rows().for_each(|row| self.canvas.put(row, Label::Dim, "│"));
+            }
+        }
+        let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
+        let rest = self.canvas.put_right(last, Label::Dim, &compare.position());
+        let keys = "J K pair   f files only   b switch to the left one   y copy   q back";
         self.canvas.put(rest, Label::Dim, keys);
     }
 
@@ -230,6 +276,14 @@ fn keys_of(change: &Proposal) -> String {
             "⏎ save for the next resume   ^r check again   esc cancel".to_owned()
         }
         _ if change.open.is_some() => "^r check again   esc cancel".to_owned(),
-        _ => format!("⏎ {verb}   ^o {verb} and resume   esc cancel"),
+        _ => {
+            let keep = match (change.can_keep(), change.keeps()) {
+                (false, _) => "",
+                (_, false) => "   tab keep this turn too",
+                (_, true) => "   tab revert this turn too",
+            };
+            let edit = if change.note.is_some() { "   ^g editor" } else { "" };
+            format!("⏎ {verb}   ^o and resume{keep}{edit}   esc cancel")
+        }
     }
 }

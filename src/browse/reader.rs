@@ -1,14 +1,16 @@
 //! The reading pane: the conversation of a turn as rows, with a cursor, folds and matches.
 
-use undertext::model::{EntryId, EntryNumber, EntrySet, Kind, Message, Timestamp};
+use std::collections::BTreeMap;
+
+use undertext::model::{EntryId, EntryNumber, EntrySet, Kind, Message};
 use undertext::report;
 use undertext::verbs::Line;
 
 use super::cursor::{Cursor, Way};
 use super::data::Conversation;
+use super::state::Look;
 use crate::render::conversation::{self, Detail, Manner, Row};
-use crate::render::style::Styles;
-use crate::render::time::Zone;
+use crate::render::style::{Label, Styles};
 use crate::render::{harness, prose};
 
 /// A placeholder for the command that shows the rest of a text.
@@ -62,32 +64,16 @@ impl Reader {
     }
 
     /// Lays the conversation out for a width, if it is not yet.
-    pub(super) fn lay_out(&mut self, columns: usize, zone: Zone, now: Timestamp) {
+    pub(super) fn lay_out(&mut self, columns: usize, look: Look) {
         if self.rows.as_ref().is_some_and(|(wide, _)| *wide == columns) {
             return;
         }
-        let mut rows = Vec::new();
-        if let Some(shown) = &self.shown {
-            let manner = Manner {
-                styles: Styles::PLAIN,
-                zone,
-                now,
-                columns: Some(columns),
-                detail: self.detail,
-                thoughts: self.thoughts,
-                opened: Some(&self.opened),
-                every: false,
-                folder: shown.folder.as_deref(),
-                prose: Some(prose::rows),
-                spell: &|_: &report::Line| OPENS.to_owned(),
-            };
-            let mut each = |row| {
-                rows.push(row);
-                Ok(())
-            };
-            // Writing to a list does not fail.
-            let _ = conversation::each_row(&shown.lines, &shown.beneath, manner, &mut each);
-        }
+        let fold =
+            Fold { detail: self.detail, thoughts: self.thoughts, opened: Some(&self.opened) };
+        let rows = self.shown.as_ref().map(|shown| {
+            lay_out(&shown.lines, &shown.beneath, shown.folder.as_deref(), columns, look, fold)
+        });
+        let rows = rows.unwrap_or_default();
         self.cursor.limit(rows.len());
         self.rows = Some((columns, rows));
     }
@@ -145,6 +131,22 @@ impl Reader {
         (!text.is_empty()).then_some(text)
     }
 
+    /// Returns the block of code under the cursor.
+    pub(super) fn code(&self) -> Option<String> {
+        let (rows, at) = (self.rows(), self.cursor.at);
+        let entry = rows.get(at).filter(|row| is_code(row))?.entry;
+        // Blocks are counted, because rows are wrapped.
+        let before = rows.get(..=at)?.iter().skip_while(|row| row.entry != entry);
+        let (mut nth, mut was_code) = (0, false);
+        for row in before {
+            nth += usize::from(is_code(row) && !was_code);
+            was_code = is_code(row);
+        }
+        let line = self.lines().iter().find(|line| Some(line.n) == entry)?;
+        let text = line.messages.iter().map(Message::text).collect::<Vec<_>>().join("\n\n");
+        prose::code_blocks(&text).into_iter().nth(nth.checked_sub(1)?)
+    }
+
     /// Returns the first entry with hidden text among an entry and the results that follow it.
     pub(super) fn cut_entry(&self, entry: EntryNumber) -> Option<EntryId> {
         let mut lines = self.lines().iter().skip_while(|line| line.n != entry);
@@ -164,6 +166,60 @@ impl Reader {
         let texts = self.texts();
         self.cursor.find(&texts, sought, way)
     }
+}
+
+/// How much is shown of a conversation.
+#[derive(Clone, Copy)]
+pub(super) struct Fold<'a> {
+    detail: Detail,
+    thoughts: Detail,
+    opened: Option<&'a EntrySet>,
+}
+
+impl Fold<'_> {
+    /// Calls as one line each, and no thoughts.
+    pub(super) const TITLES: Self =
+        Self { detail: Detail::Titles, thoughts: Detail::Titles, opened: None };
+    pub(super) const SHORT: Self = Self { detail: Detail::Short, ..Self::TITLES };
+}
+
+/// Lays a conversation out for a width.
+pub(super) fn lay_out(
+    lines: &[Line],
+    beneath: &BTreeMap<EntryId, Vec<String>>,
+    folder: Option<&str>,
+    columns: usize,
+    look: Look,
+    fold: Fold<'_>,
+) -> Vec<Row> {
+    let manner = Manner {
+        styles: Styles::PLAIN,
+        zone: look.zone,
+        now: look.now,
+        columns: Some(columns),
+        detail: fold.detail,
+        thoughts: fold.thoughts,
+        opened: fold.opened,
+        every: false,
+        folder,
+        prose: Some(prose::rows),
+        spell: &|_: &report::Line| OPENS.to_owned(),
+    };
+    let mut rows = Vec::new();
+    let mut each = |row| {
+        rows.push(row);
+        Ok(())
+    };
+    // Writing to a list does not fail.
+    let _ = conversation::each_row(lines, beneath, manner, &mut each);
+    rows
+}
+
+/// Returns true if a row is one of a block of code.
+fn is_code(row: &Row) -> bool {
+    let has_code = row.spans.iter().any(|(label, _)| *label == Label::Code);
+    has_code
+        && row.spans.iter().all(|(label, text)| *label == Label::Code || text.trim().is_empty())
 }
 
 /// Returns the next amount of detail.

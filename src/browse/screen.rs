@@ -142,8 +142,8 @@ pub(crate) struct Host<'a> {
     pub(crate) woken: UnixStream,
     /// Passes on what is asked for. Returns the sequence that a copy sends to the terminal.
     pub(crate) ask: &'a mut dyn FnMut(Effect) -> Option<String>,
-    /// Runs something that needs the terminal, which is as it was before.
-    pub(crate) outside: &'a mut dyn FnMut(&Effect) -> io::Result<()>,
+    /// Runs something that needs the terminal, which is as it was before. Returns the text that it edited.
+    pub(crate) outside: &'a mut dyn FnMut(&Effect) -> io::Result<Option<String>>,
 }
 
 /// Shows a screen until the person quits.
@@ -177,13 +177,15 @@ fn keep_alive(browse: &mut Browse, host: &mut Host<'_>, signals: &Signals) -> io
                     emulate_default_handler(SIGTSTP)?;
                     terminal = reopen()?;
                 }
-                Effect::Outside(_) | Effect::Command(..) => {
+                Effect::Outside(_) | Effect::Command(..) | Effect::Edit(_) => {
                     close();
                     let ran = (host.outside)(&effect);
                     signals.forget();
                     terminal = reopen()?;
-                    ran?;
-                    browse.refresh();
+                    match ran? {
+                        Some(edited) => browse.on_edited(&edited),
+                        None => browse.refresh(),
+                    }
                 }
                 effect => {
                     if let Some(sequence) = (host.ask)(effect) {

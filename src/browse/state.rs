@@ -12,15 +12,16 @@
 use undertext::model::{SessionName, Timestamp};
 use undertext::report::Line;
 
-use super::cursor::Way;
-use super::data::{Answer, BranchEnd, Effect, Found, Graph, Report};
+use super::compare::Compare;
+use super::cursor::{Cursor, Way};
+use super::data::{Answer, BranchEnd, Effect, Found, Graph, Report, text_of};
 use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
 use super::keys::{Act, Keys, Pane};
 use super::layout::{Layout, Zoom};
 use super::list::List;
 use super::reader::Reader;
 use super::seek::Sought;
-use super::turns::{Purpose, Turns, Wanted};
+use super::turns::{Turns, Wanted};
 use crate::render::style::{Label, Span, Styles};
 use crate::render::time::Zone;
 
@@ -35,6 +36,9 @@ pub(crate) struct Look {
     pub(crate) now: Timestamp,
 }
 
+/// Returns the words that may follow a command line.
+pub(crate) type Candidates = dyn Fn(&str) -> Vec<String>;
+
 /// Spells a command line.
 pub(crate) type Spell = Box<dyn Fn(&Line) -> String>;
 
@@ -43,8 +47,8 @@ pub(crate) struct Browse {
     pub(super) look: Look,
     pub(super) keys: Keys,
     pub(super) spell: Spell,
-    /// The names of all commands.
-    pub(super) commands: Vec<String>,
+    /// Returns the words that may follow a command line.
+    pub(super) candidates: Box<Candidates>,
     pub(super) layout: Layout,
     pub(super) list: List,
     pub(super) turns: Turns,
@@ -61,9 +65,9 @@ pub(crate) struct Browse {
     pub(super) dialog: Option<Dialog>,
     pub(super) out: Outbox,
     /// What the end of a branch is sought for.
-    purpose: Option<Purpose>,
+    purpose: Option<Act>,
     /// The change that is being made, until its report comes.
-    change: Option<Confirmed>,
+    pub(super) change: Option<Confirmed>,
     /// True after a change, until the cursor is at its place.
     is_moved: bool,
 }
@@ -97,6 +101,18 @@ impl Outbox {
     pub(super) fn say(&mut self, label: Label, text: &str) {
         self.message = Some((label, text.to_owned()));
         self.messages.push((label, text.to_owned()));
+        self.forget_old();
+    }
+
+    /// Keeps a message for the list of all, unless it is there.
+    fn keep(&mut self, message: Span) {
+        if !self.messages.contains(&message) {
+            self.messages.push(message);
+            self.forget_old();
+        }
+    }
+
+    fn forget_old(&mut self) {
         let old = self.messages.len().saturating_sub(MESSAGES);
         self.messages.drain(..old);
     }
@@ -108,7 +124,7 @@ impl Outbox {
 
 /// What is done once a change was made.
 #[derive(Default)]
-struct Confirmed {
+pub(super) struct Confirmed {
     /// The prompt to copy.
     prompt: Option<String>,
     resumes: bool,
@@ -116,12 +132,12 @@ struct Confirmed {
 }
 
 impl Browse {
-    pub(crate) fn new(look: Look, keys: Keys, spell: Spell, commands: Vec<String>) -> Self {
+    pub(crate) fn new(look: Look, keys: Keys, spell: Spell, candidates: Box<Candidates>) -> Self {
         Self {
             look,
             keys,
             spell,
-            commands,
+            candidates,
             layout: Layout::default(),
             list: List::default(),
             turns: Turns::default(),
@@ -220,7 +236,6 @@ impl Browse {
             Answer::Sought { session, sought, row, end } if self.turns.is_shown(&session) => {
                 self.found(&sought, row, end);
             }
-            Answer::Graph(_) | Answer::Rows { .. } | Answer::Sought { .. } => {}
             Answer::Conversation(shown) => {
                 if self.turns.is_shown(&shown.session) && self.read.as_ref() == Some(&shown.place) {
                     self.reader.show(shown);
@@ -235,7 +250,12 @@ impl Browse {
                 if let Some(Dialog::Change(change)) = &mut self.dialog
                     && change.args == args
                 {
+                    let said = report.is_idle.then(|| report.text());
                     (change.report, change.open) = (Some(report), open);
+                    if let Some(said) = said {
+                        self.dialog = None;
+                        self.out.say(Label::Dim, &said);
+                    }
                 }
             }
             Answer::Done { args, report } => self.show_done(&args, report),
@@ -243,6 +263,14 @@ impl Browse {
                 let title = self.spelled(&args);
                 self.dialog = Some(Dialog::Text(Text { title, lines: report.lines, top: 0 }));
             }
+            Answer::Compared(comparison) if self.turns.is_shown(&comparison.session) => {
+                self.dialog = Some(Dialog::Compare(Compare::new(comparison)));
+            }
+            // About another session.
+            Answer::Graph(_)
+            | Answer::Rows { .. }
+            | Answer::Sought { .. }
+            | Answer::Compared(_) => {}
             Answer::Found { words, found, total } => {
                 if let Some(Dialog::Search(search)) = &mut self.dialog
                     && search.field.text == words
@@ -283,6 +311,10 @@ impl Browse {
             let args = change.args.clone();
             self.out.ask(Effect::Plan(args));
         }
+        let unread = self.turns.graph.as_ref().map(|graph| graph.unread.clone());
+        for why in unread.unwrap_or_default() {
+            self.out.keep((Label::Error, why));
+        }
         self.out.ask_all(self.turns.seek_wanted());
     }
 
@@ -305,23 +337,20 @@ impl Browse {
     }
 
     fn show_done(&mut self, args: &[String], report: Report) {
-        let text =
-            |line: &Vec<Span>| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
         let verb = args.first().cloned().unwrap_or_default();
         let confirmed = self.change.take();
         if confirmed.as_ref().is_some_and(|confirmed| confirmed.quits) {
             self.out.ask(Effect::Quit);
         }
         if !report.is_done {
-            self.out
-                .say(Label::Error, &report.lines.iter().map(text).collect::<Vec<_>>().join(" "));
+            self.out.say(Label::Error, &report.text());
             let title = format!("{verb} was refused; nothing was changed");
             self.dialog = Some(Dialog::Text(Text { title, lines: report.lines, top: 0 }));
             return;
         }
         self.is_moved = true;
         self.refresh();
-        let mut lines = report.lines.iter().map(text);
+        let mut lines = report.lines.iter().map(|line| text_of(line));
         let said = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
         // The line ends with the words of a turn, which the screen shows.
         let said = said.split_once(" \"").map_or(said.as_str(), |(said, _)| said);
@@ -346,8 +375,8 @@ impl Browse {
         match act {
             Act::Down => self.step(Way::Forward, 1),
             Act::Up => self.step(Way::Backward, 1),
-            Act::HalfDown => self.step(Way::Forward, self.page() / 2),
-            Act::HalfUp => self.step(Way::Backward, self.page() / 2),
+            Act::HalfDown => self.step(Way::Forward, self.cursor().page / 2),
+            Act::HalfUp => self.step(Way::Backward, self.cursor().page / 2),
             Act::First => self.step(Way::Backward, usize::MAX),
             Act::Last => self.step(Way::Forward, usize::MAX),
             Act::PageDown => self.reader.page(Way::Forward),
@@ -385,15 +414,16 @@ impl Browse {
                 self.follow_list();
             }
             Act::SearchAll => self.dialog = Some(Dialog::Search(Search::default())),
-            Act::CopyCommand | Act::CopyTurn | Act::CopyPrompt | Act::CopyPlace => self.copy(act),
+            Act::CopyCommand | Act::CopyTurn | Act::CopyPrompt | Act::CopyPlace | Act::CopyCode => {
+                self.copy(act);
+            }
             Act::Revert | Act::Keep | Act::Undo | Act::Redo => {
                 let change = Proposal::plan(act, &self.turns, self.reader.prompt());
                 if let Some(change) = change {
                     self.open_change(change);
                 }
             }
-            Act::Switch => self.seek_branch_end(Purpose::Switch),
-            Act::Compare => self.seek_branch_end(Purpose::Compare),
+            Act::Switch | Act::Compare => self.seek_branch_end(act),
             Act::Name => {
                 if self.turns.session.is_some() {
                     self.dialog = Some(Dialog::Name(Field::default()));
@@ -403,6 +433,9 @@ impl Browse {
                 self.out.ask_all(self.turns.about(&["audit", "--boundary"]).map(Effect::Show));
             }
             Act::Resume => self.out.ask_all(self.turns.about(&["resume"]).map(Effect::Outside)),
+            Act::ResumeInWindow => {
+                self.out.ask_all(self.turns.about(&["resume"]).map(Effect::Window));
+            }
             Act::Command => self.dialog = Some(Dialog::Command(Field::default())),
             Act::Messages => {
                 let lines = self.out.messages.iter().rev().map(|said| vec![said.clone()]).collect();
@@ -427,11 +460,12 @@ impl Browse {
         }
     }
 
-    fn page(&self) -> usize {
+    /// Returns the cursor of the focused pane.
+    pub(super) fn cursor(&self) -> Cursor {
         match self.layout.focus {
-            Pane::Sessions => self.list.cursor.page,
-            Pane::Turns => self.turns.cursor.page,
-            Pane::Reading => self.reader.cursor.page,
+            Pane::Sessions => self.list.cursor,
+            Pane::Turns => self.turns.cursor,
+            Pane::Reading => self.reader.cursor,
         }
     }
 
@@ -531,6 +565,7 @@ impl Browse {
             Act::CopyCommand => (self.command(), "the command"),
             Act::CopyTurn => (Some(self.reader.texts().join("\n")), "the turn"),
             Act::CopyPrompt => (self.reader.prompt(), "the prompt"),
+            Act::CopyCode => (self.reader.code(), "the code"),
             _ => (self.turns.place(), "the place"),
         };
         match text.filter(|text| !text.is_empty()) {
@@ -551,7 +586,7 @@ impl Browse {
     }
 
     /// Looks for the end of the reverted branch under the cursor.
-    fn seek_branch_end(&mut self, purpose: Purpose) {
+    fn seek_branch_end(&mut self, purpose: Act) {
         if self.turns.turn().is_some() {
             self.purpose = Some(purpose);
             let at = self.turns.cursor.at;
@@ -560,20 +595,22 @@ impl Browse {
     }
 
     /// Switches to the end of a reverted branch, or compares it with the current one.
-    fn at_branch_end(&mut self, purpose: Purpose, end: Option<BranchEnd>) {
+    fn at_branch_end(&mut self, purpose: Act, end: Option<BranchEnd>) {
         let Some(end) = end else {
-            let words = match purpose {
-                Purpose::Switch => "this turn is on the current branch",
-                Purpose::Compare => "c compares a reverted turn; g r goes to one",
-            };
-            return self.out.say(Label::Dim, words);
+            return self.out.say(Label::Dim, "b and c are for a reverted turn; g r goes to one");
         };
-        let (args, title) = purpose.words(end, self.turns.word.as_deref().unwrap_or_default());
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let Some(args) = self.turns.about(&args) else { return };
-        match purpose {
-            Purpose::Switch => self.open_change(Proposal::new(title, args)),
-            Purpose::Compare => self.out.ask(Effect::Show(args)),
+        let BranchEnd { last, name } = end;
+        let word = self.turns.word.as_deref().unwrap_or_default();
+        let (title, args) = match (purpose, &name) {
+            (Act::Compare, _) => {
+                let session = self.turns.session.clone();
+                return self.out.ask_all(session.map(|session| Effect::Compare(session, last)));
+            }
+            (_, Some(name)) => (format!("Switch {word} to {name}, up to {last}"), ["switch", name]),
+            (_, None) => (format!("Go to the reverted end {last} of {word}"), ["revert", &last]),
+        };
+        if let Some(args) = self.turns.about(&args) {
+            self.open_change(Proposal::new(title, args));
         }
     }
 
@@ -582,21 +619,11 @@ impl Browse {
         let Some(Dialog::Change(change)) = self.dialog.take() else { return };
         let args = change.command();
         let is_now = !change.is_delayed();
-        let prompt = change.prompt.filter(|_| is_now);
+        let prompt = change.prompt.clone().filter(|_| is_now && !change.keeps());
         let resumes = is_now && next.is_some();
         self.change = Some(Confirmed { prompt, resumes, quits: false });
         self.out.say(Label::Dim, &format!("{} …", self.spelled(&args)));
         self.out.ask(Effect::Run(args));
-    }
-
-    /// Gives the session's current place a name.
-    pub(super) fn name(&mut self, name: &str) {
-        let message = format!("--message={}", name.trim());
-        let args = self.turns.about(&["checkpoint", &message]).filter(|_| !name.trim().is_empty());
-        if let Some(args) = args {
-            self.change = Some(Confirmed::default());
-            self.out.ask(Effect::Run(args));
-        }
     }
 
     /// Shows the turn that the search found.

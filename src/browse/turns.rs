@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use undertext::model::{EntryId, SessionName};
 
 use super::cursor::{Cursor, Way};
-use super::data::{BLOCK, BranchEnd, Effect, Graph, TurnRow};
+use super::data::{BLOCK, Effect, Graph, TurnRow};
 use super::seek::{Jump, Sought};
 
 /// How many blocks are held.
@@ -280,30 +280,5 @@ impl Turns {
             }
         }
         None
-    }
-}
-
-/// What a branch's end is sought for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    Switch,
-    Compare,
-}
-
-impl Purpose {
-    /// Returns the arguments of the command, and its title.
-    pub(super) fn words(self, end: BranchEnd, word: &str) -> (Vec<String>, String) {
-        let BranchEnd { last, name } = end;
-        match (self, name) {
-            (Self::Compare, name) => (vec!["diff".to_owned(), name.unwrap_or(last)], String::new()),
-            (Self::Switch, Some(name)) => {
-                let title = format!("Switch {word} to {name}, up to {last}");
-                (vec!["switch".to_owned(), name], title)
-            }
-            (Self::Switch, None) => {
-                let title = format!("Go to the reverted end {last} of {word}");
-                (vec!["revert".to_owned(), last], title)
-            }
-        }
     }
 }

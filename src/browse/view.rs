@@ -43,11 +43,11 @@ impl Browse {
         self.fit(frame);
         let mut view = Panes { it: self, frame, canvas };
         let cursor = view.draw();
-        match &self.dialog {
+        match &mut self.dialog {
             Some(dialog) => {
                 let canvas = Canvas { buffer, styles: self.look.styles };
-                popup::Popup { canvas, area, keys: &self.keys, word: self.turns.word.as_deref() }
-                    .draw(dialog)
+                let word = self.turns.word.as_deref();
+                popup::Popup { canvas, area, keys: &self.keys, look: self.look, word }.draw(dialog)
             }
             None => cursor,
         }
@@ -64,7 +64,7 @@ impl Browse {
         }
         if !frame.reading.is_empty() {
             let room = usize::from(frame.reading.width).saturating_sub(2);
-            self.reader.lay_out(room, self.look.zone, self.look.now);
+            self.reader.lay_out(room, self.look);
             self.reader.cursor.fit(below(frame.reading, 1));
         }
     }
@@ -470,6 +470,9 @@ fn counts_of(graph: Option<&Graph>) -> String {
     }
     let compactions = counted(counts.compactions, "compaction", "compactions");
     parts.extend((counts.compactions > 0).then_some(compactions));
+    let unread = graph.unread.len() as u64;
+    let unread_words = counted(unread, "record", "records");
+    parts.extend((unread > 0).then(|| format!("{unread_words} could not be read (! shows why)")));
     parts.extend((!graph.is_whole).then(|| "and older ones".to_owned()));
     parts.join(" · ")
 }

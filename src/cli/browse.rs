@@ -70,6 +70,7 @@ mod screen {
 
     use std::collections::{BTreeMap, BTreeSet, VecDeque};
     use std::ffi::{OsStr, OsString};
+    use std::fs;
     use std::io::{self, BufRead as _, Write as _};
     use std::path::{Path, PathBuf};
     use std::process::Command;
@@ -81,17 +82,17 @@ mod screen {
 
     use anyhow::{Context as _, anyhow};
     use chrono::Datelike as _;
-    use undertext::disk::Stamp;
+    use undertext::disk::{self, Stamp};
     use undertext::model::{EntryId, SessionName, Timestamp};
     use undertext::report::{Hit, ListedSession};
     use undertext::store::SessionFilter;
-    use undertext::verbs::{self, Case, Having, Order, Search, Sort};
+    use undertext::verbs::{self, Case, Difference, Having, Order, Search, Side, Sort};
 
     use self::drawer::Drawer;
     use super::{Args, CommandError, Exit};
     use crate::browse::{
-        self, Answer, Browse, Conversation, Effect, Found, Host, Keys, Look, Report, SessionRow,
-        Sessions, Wake,
+        self, Answer, Browse, Comparison, Conversation, Effect, Found, Host, Keys, Look, Report,
+        SessionRow, Sessions, Wake,
     };
     use crate::cli::env::{Env, Terminal};
     use crate::cli::hint::Naming;
@@ -116,6 +117,8 @@ mod screen {
     const LINES: usize = 40;
     /// The width of the reports of commands.
     const COLUMNS: usize = 100;
+    /// Maximum size of an edited note.
+    const LONGEST_NOTE: u64 = 1 << 20;
     /// What a dry run and its hints say to a person at a prompt only.
     const UNSAID: [&str; 3] = ["Nothing was changed: this was a dry run", "hint: ", "note: "];
 
@@ -126,12 +129,10 @@ mod screen {
         let (zone, now) = (context.env.zone, context.env.ambient().now());
         let naming = context.output.naming().clone();
         let naming = Naming { session: None, ..naming };
-        let commands = crate::cli::command();
-        let commands = commands.get_subcommands().map(|command| command.get_name().to_owned());
         let spell = Box::new(move |line: &super::Line| naming.spell(line));
         let look = Look { styles, zone, now };
         let (keys, unknown) = Keys::new(context.settings()?.keys);
-        let mut browse = Browse::new(look, keys, spell, commands.collect());
+        let mut browse = Browse::new(look, keys, spell, Box::new(candidates));
         for name in unknown {
             let why =
                 format!("[keys] in your settings: nothing is called {name}; ? lists the names");
@@ -151,10 +152,11 @@ mod screen {
             no_import: !context.imports_new,
             ..Global::default()
         };
+        let opener = Outside { env: context.env.clone(), store: context.asked.clone() };
         let outside = Outside { env: context.env.clone(), store: context.asked.clone() };
         let (changes, changed) = channel();
         let hand = Hand { env, global, answers, wake: Arc::new(wake) };
-        let lister = hand.clone();
+        let (lister, teller) = (hand.clone(), hand.clone());
         thread::spawn(move || lister.list_until(&changed));
         // The other thread imports what is new.
         let hand = Hand { global: Global { no_import: true, ..hand.global.clone() }, ..hand };
@@ -171,6 +173,10 @@ mod screen {
             // The screen ends when a thread does.
             let _ = match effect {
                 Effect::Copy(text) => return copying(&text),
+                Effect::Window(args) => {
+                    teller.report(opener.open_window(&args));
+                    return None;
+                }
                 Effect::Graph(..) | Effect::Rows { .. } | Effect::Seek { .. } => draws.send(effect),
                 Effect::Search(words) => {
                     let n = newest.fetch_add(1, Ordering::Relaxed) + 1;
@@ -208,24 +214,77 @@ mod screen {
     }
 
     impl Outside {
-        /// Runs a command line, and waits for a person to read what it said.
-        fn run(&self, effect: &Effect) -> io::Result<()> {
+        /// Runs a command line, and waits for a person to read what it said. Returns the text that it edited.
+        fn run(&self, effect: &Effect) -> io::Result<Option<String>> {
             let (args, is_read) = match effect {
+                Effect::Edit(text) => {
+                    return Ok(Some(self.edit(text).unwrap_or_else(|_| text.clone())));
+                }
                 Effect::Outside(args) => (args.iter().map(OsString::from).collect(), false),
                 Effect::Command(typed, session) => (command_line(typed, session.as_ref()), true),
-                _ => return Ok(()),
+                _ => return Ok(None),
             };
             let mut command = Command::new(self.env.program()?);
-            command
-                .args(self.store.iter().flat_map(|store| ["--store".as_ref(), store.as_os_str()]));
-            let ended = command.args(args).status()?;
+            let ended = command.args(self.store_option()).args(args).status()?;
             if is_read || !ended.success() {
                 write!(io::stderr(), "\n⏎ returns to the screen ")?;
                 io::stderr().flush()?;
                 io::stdin().lock().read_line(&mut String::new())?;
             }
-            Ok(())
+            Ok(None)
         }
+
+        fn store_option(&self) -> impl Iterator<Item = &OsStr> {
+            self.store.iter().flat_map(|store| ["--store".as_ref(), store.as_os_str()])
+        }
+
+        /// Lets a person edit a text. Without an editor, or if it fails, the text stays as it is.
+        fn edit(&self, text: &str) -> io::Result<String> {
+            let names = ["VISUAL", "EDITOR"].iter().find_map(|name| self.env.variable(name));
+            let editor = names.unwrap_or("vi".as_ref());
+            let name = format!("undertext-note-{}.md", uuid::Uuid::new_v4());
+            let path = std::env::temp_dir().join(name);
+            let mut file = disk::make(&path)?;
+            file.write_all(text.as_bytes())?;
+            // An editor may have arguments.
+            let script = format!("{} \"$1\"", editor.to_string_lossy());
+            let ended = Command::new("sh").arg("-c").arg(script).arg("sh").arg(&path).status();
+            let edited = disk::read_text(&path, LONGEST_NOTE);
+            fs::remove_file(&path)?;
+            let is_done = ended.is_ok_and(|ended| ended.success());
+            Ok(edited.ok().filter(|_| is_done).unwrap_or_else(|| text.to_owned()))
+        }
+
+        /// Runs a command line in a new window of tmux.
+        fn open_window(&self, args: &[String]) -> Result<(), CommandError> {
+            if self.env.variable("TMUX").is_none() {
+                return Err(CommandError::user(anyhow!("O needs tmux; o resumes here")));
+            }
+            let mut command = Command::new("tmux");
+            command.args(["new-window", "--"]).arg(self.env.program().context("no program")?);
+            let ran = command.args(self.store_option()).args(args).output();
+            let ran = ran.context("cannot run tmux")?;
+            if ran.status.success() {
+                return Ok(());
+            }
+            let why = String::from_utf8_lossy(&ran.stderr).into_owned();
+            Err(CommandError::user(anyhow!("tmux: {}", safe::line(why.trim()))))
+        }
+    }
+
+    /// Returns the words that may follow a command line: commands, or a command's subcommands and options.
+    fn candidates(before: &str) -> Vec<String> {
+        let mut command = crate::cli::command();
+        for word in before.split_whitespace() {
+            if let Some(inner) = command.find_subcommand(word) {
+                command = inner.clone();
+            }
+        }
+        let long = |arg: &clap::Arg| arg.get_long().map(|long| format!("--{long}"));
+        let is_first = before.trim().is_empty();
+        let options: Vec<String> = command.get_arguments().filter_map(long).collect();
+        let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+        names.chain(options.into_iter().filter(|_| !is_first)).collect()
     }
 
     /// Returns the words of a typed command line, about a session if the command is about one and names none.
@@ -334,6 +393,13 @@ mod screen {
                         self.hand.send(Answer::Whole(session, Box::new(line)));
                     }
                 }
+                Effect::Compare(session, place) => {
+                    let compared =
+                        self.shown(&session).and_then(|shown| compare(&shown.opened, &place));
+                    if let Some(compared) = self.hand.report(compared) {
+                        self.hand.send(Answer::Compared(compared));
+                    }
+                }
                 Effect::Run(args) => {
                     let report = self.hand.capture(&args);
                     self.shown = None;
@@ -375,6 +441,10 @@ mod screen {
                 !UNSAID.iter().any(|unsaid| text.starts_with(unsaid))
             };
             report.lines.retain(is_said);
+            let is_idle = |line: &Vec<Span>| {
+                line.iter().any(|(_, text)| text.ends_with("; nothing was changed"))
+            };
+            report.is_idle = report.is_done && report.lines.iter().any(is_idle);
             let session = self.shown.as_ref().and_then(|shown| shown.opened.at().ok());
             let open = session
                 .and_then(|session| verbs::open_in(&session).first().map(ToString::to_string));
@@ -496,7 +566,7 @@ mod screen {
                 }
             };
             let text = captured.text();
-            Report { is_done, lines: text.lines().map(unpaint).collect() }
+            Report { is_done, is_idle: false, lines: text.lines().map(unpaint).collect() }
         }
 
         /// Searches for the words that were asked for last, until nobody asks.
@@ -587,6 +657,28 @@ mod screen {
             lines: log.lines,
             folder: session.archive.store().card(session.key)?.folder,
         })
+    }
+
+    /// Compares a place with the current one.
+    fn compare(opened: &Opened, place: &str) -> Result<Comparison, CommandError> {
+        let session = &opened.at()?;
+        let one = verbs::find_place(session, place)?;
+        let other = verbs::find_place(session, "HEAD")?;
+        let mut sides = [Vec::new(), Vec::new()];
+        for row in verbs::diff((session, &one), (session, &other))?.rows {
+            let [reverted, now] = &mut sides;
+            match row {
+                Difference::Only(Side::One, line) => reverted.push(line),
+                Difference::Only(Side::Other, line) => now.push(line),
+                Difference::Changed(one, other) => {
+                    reverted.push(one);
+                    now.push(*other);
+                }
+                Difference::Same(_) | Difference::Renewed(_) => {}
+            }
+        }
+        let folder = session.archive.store().card(session.key)?.folder;
+        Ok(Comparison { session: session.name.clone(), sides, folder })
     }
 
     /// Reads an entry as it was before it was cut.

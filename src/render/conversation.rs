@@ -88,6 +88,9 @@ pub(crate) struct Row {
     pub(crate) spans: Vec<Span>,
 }
 
+/// Lays out a text for a width.
+pub(crate) type Prose = fn(&str, usize) -> Vec<Vec<Span>>;
+
 /// How a conversation is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner<'a> {
@@ -106,7 +109,7 @@ pub(crate) struct Manner<'a> {
     /// The folder that paths are shown relative to.
     pub(crate) folder: Option<&'a str>,
     /// Lays out Markdown for a width; `None` shows it as it is written.
-    pub(crate) prose: Option<fn(&str, usize) -> Vec<Vec<Span>>>,
+    pub(crate) prose: Option<Prose>,
     /// Spells a command line.
     pub(crate) spell: &'a dyn Fn(&report::Line) -> String,
 }

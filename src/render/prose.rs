@@ -18,20 +18,34 @@ use super::safe;
 use super::style::{Label, Span};
 use super::wrap::{cut, wrap};
 
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 /// The minimum width. A prefix that would leave less is dropped.
 const LEAST: usize = 8;
 const BAR: &str = " │ ";
 
 /// Returns the rows of a text.
 pub(crate) fn rows(text: &str, width: usize) -> Vec<Vec<Span>> {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut prose = Prose { width: width.max(LEAST), ..Prose::default() };
-    for event in Parser::new_ext(text, options) {
+    for event in Parser::new_ext(text, OPTIONS) {
         prose.see(event);
     }
     prose.end_line();
     prose.rows
+}
+
+/// Returns the blocks of code in a text.
+pub(crate) fn code_blocks(text: &str) -> Vec<String> {
+    let (mut blocks, mut block) = (Vec::new(), None::<String>);
+    for event in Parser::new_ext(text, OPTIONS) {
+        match (event, &mut block) {
+            (Event::Start(Tag::CodeBlock(_)), _) => block = Some(String::new()),
+            (Event::End(TagEnd::CodeBlock), _) => blocks.extend(block.take()),
+            (Event::Text(text), Some(block)) => block.push_str(&text),
+            _ => {}
+        }
+    }
+    blocks
 }
 
 /// What a list item or a quote puts before its rows: before the first one, and before the others.
@@ -180,7 +194,9 @@ impl Prose {
             TagEnd::TableCell => {
                 let cell = std::mem::take(&mut self.line);
                 let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
-                row.into_iter().for_each(|row| row.push(cell.clone()));
+                if let Some(row) = row {
+                    row.push(cell);
+                }
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
@@ -411,7 +427,7 @@ mod tests {
             // What a parser reads as text is there, in order.
             let mut said = String::new();
             let mut is_code = false;
-            for event in Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS) {
+            for event in Parser::new_ext(&text, OPTIONS) {
                 match event {
                     Event::Start(Tag::CodeBlock(_)) => is_code = true,
                     Event::End(TagEnd::CodeBlock) => is_code = false,

@@ -9,7 +9,7 @@ use crate::{
     model::{Block, CheckpointNumber, EntryNumber, Kind, Position},
     report::{Kept, Landing, TouchedFile, Turn},
     session::{
-        Spot, View, derive,
+        Damages, Spot, View, derive,
         graph::replay::Replays,
         history::ends::ends,
         messages,
@@ -159,7 +159,7 @@ fn text(session: &At<'_>, entry: EntryNumber) -> Option<String> {
 
 /// Returns the files that calls in these entries changed, most edits first. A failed call changed nothing.
 fn touched(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<TouchedFile>, OpsError> {
-    let mut said = said(session, entries)?;
+    let mut said = said(session, entries, &Damages::gathered())?;
     files::drop_failed(&mut said);
     // Only calls change files.
     for message in &mut said {

@@ -78,7 +78,7 @@ pub struct Detail<'a> {
 pub struct Drawing<'a> {
     session: &'a At<'a>,
     view: View<'a>,
-    damages: Damages,
+    pub(crate) damages: Damages,
     places: Places,
     pub(crate) stretches: Vec<Stretch>,
     /// The entries of the stretches.
@@ -256,7 +256,7 @@ impl<'a> Paths<'a> {
         let head = stretches.iter().position(is_here);
         let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
         let is_counted = detail.acts && members.len() <= COUNTED;
-        let counted = is_counted.then(|| count_acts(session, &stretches, &members));
+        let counted = is_counted.then(|| count_acts(session, &stretches, &members, &damages));
         let (acts, edited) = counted.transpose()?.unwrap_or_default();
         let mut drawing = Drawing {
             session,
@@ -877,10 +877,13 @@ fn later(session: &Session, record: Raw<'_>) -> Option<String> {
 }
 
 /// Returns the messages of entries. An unreadable entry has none.
-pub(crate) fn said(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<Message>, OpsError> {
+pub(crate) fn said(
+    session: &At<'_>,
+    entries: &[EntryNumber],
+    damages: &Damages,
+) -> Result<Vec<Message>, OpsError> {
     let mut said: Vec<Message> = Vec::new();
-    session.store.lines(session.key, entries, &mut |_, line| {
-        let line = line.unwrap_or_default();
+    damages.lines(session.store, session.key, entries, &mut |_, line| {
         let record = Raw::object(&line);
         said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
     })?;
@@ -892,12 +895,13 @@ fn count_acts(
     session: &At<'_>,
     stretches: &[Stretch],
     members: &[EntryNumber],
+    damages: &Damages,
 ) -> Result<(Vec<Acts>, u64), OpsError> {
     let folder = session.store.card(session.key)?.folder;
     let (mut acts, mut edited) = (vec![Acts::default(); stretches.len()], BTreeSet::new());
     for (acts, stretch) in acts.iter_mut().zip(stretches) {
         let range = stretch.members.start as usize..stretch.members.end as usize;
-        let mut said = said(session, members.get(range).unwrap_or_default())?;
+        let mut said = said(session, members.get(range).unwrap_or_default(), damages)?;
         acts.failed = files::drop_failed(&mut said);
         for message in &mut said {
             message.blocks.retain(|block| match block {

@@ -48,7 +48,11 @@ pub fn files_used(session: &At<'_>) -> Result<Vec<UsedFile>, OpsError> {
     let (mut messages, mut turns) = (Vec::new(), Vec::new());
     for stretch in drawing.stretches.iter().rev().filter(|stretch| !stretch.is_off) {
         let turn = drawing.before(stretch.said)?.map(|given| given.n);
-        messages.append(&mut drawing::said(session, drawing.members_of(stretch))?);
+        messages.append(&mut drawing::said(
+            session,
+            drawing.members_of(stretch),
+            &drawing.damages,
+        )?);
         turns.resize(messages.len(), turn.or(turns.last().copied().flatten()));
     }
     files::drop_failed(&mut messages);

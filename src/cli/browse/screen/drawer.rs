@@ -207,6 +207,7 @@ impl<'a> Board<'a> {
             counts: rows.counts()?,
             head: drawing.head,
             is_whole: true,
+            unread: drawing.damaged()?.iter().map(|damaged| damaged.problem.clone()).collect(),
             undo: undo_of(opened),
             open: verbs::open_in(session).first().map(ToString::to_string),
             deleted: verbs::lost_file(session)?.map(|path| context.env.homely(&path)),
