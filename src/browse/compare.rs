@@ -21,7 +21,7 @@ pub(super) struct Compare {
     folder: Option<String>,
     at: usize,
     /// The first row shown.
-    top: usize,
+    pub(super) top: usize,
     has_files_only: bool,
 }
 
@@ -40,15 +40,11 @@ impl Compare {
         Self { sides, folder: comparison.folder, at: 0, top: 0, has_files_only: false }
     }
 
-    pub(super) fn on_key(&mut self, key: KeyEvent, page: usize) -> Outcome {
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> Outcome {
         let last = self.sides.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
         match key.code {
             KeyCode::Char('J') => (self.at, self.top) = (last.min(self.at + 1), 0),
             KeyCode::Char('K') => (self.at, self.top) = (self.at.saturating_sub(1), 0),
-            KeyCode::Char('j') | KeyCode::Down => self.top += 1,
-            KeyCode::Char('k') | KeyCode::Up => self.top = self.top.saturating_sub(1),
-            KeyCode::Char(' ') | KeyCode::PageDown => self.top += page,
-            KeyCode::PageUp => self.top = self.top.saturating_sub(page),
             KeyCode::Char('f') => self.has_files_only = !self.has_files_only,
             KeyCode::Char('b') => return Outcome::Acts(Act::Switch),
             KeyCode::Char('y') => return Outcome::Copies,

@@ -110,11 +110,14 @@ impl Dialog {
         page: usize,
         candidates: &Candidates,
     ) -> Outcome {
+        let has_field = self.field().is_some();
+        let key = if has_field { key } else { without_field(key) };
         match (self, key.code) {
-            (_, KeyCode::Esc) => Outcome::Closes,
+            (_, KeyCode::Esc) | (Self::Text(_), KeyCode::Char('q') | KeyCode::Enter) => {
+                Outcome::Closes
+            }
             (Self::Change(change), _) => change.on_key(key),
-            (Self::Text(text), _) => text.on_key(key, page),
-            (Self::Compare(compare), _) => compare.on_key(key, page),
+            (Self::Compare(compare), _) if step_of(key, page).is_none() => compare.on_key(key),
             (Self::Name(field), KeyCode::Enter) => Outcome::Names(std::mem::take(&mut field.text)),
             (Self::Command(field), KeyCode::Enter) => {
                 Outcome::Runs(std::mem::take(&mut field.text))
@@ -165,6 +168,8 @@ impl Dialog {
             Self::Text(text) => (&mut text.top, text.lines.len()),
             Self::Search(search) => (&mut search.cursor, search.found.len()),
             Self::Help(help) => (&mut help.cursor, help.acts.len()),
+            // Drawing limits it to the rows there are.
+            Self::Compare(compare) => (&mut compare.top, usize::MAX),
             _ => return,
         };
         *at = match way {
@@ -181,8 +186,23 @@ fn step_of(key: KeyEvent, page: usize) -> Option<(Way, usize)> {
         KeyCode::Up => Some((Way::Backward, 1)),
         KeyCode::PageDown => Some((Way::Forward, page)),
         KeyCode::PageUp => Some((Way::Backward, page)),
+        KeyCode::Home => Some((Way::Backward, usize::MAX)),
+        KeyCode::End => Some((Way::Forward, usize::MAX)),
         _ => None,
     }
+}
+
+/// Returns the key that moves like a letter where no field has the cursor.
+fn without_field(key: KeyEvent) -> KeyEvent {
+    let code = match key.code {
+        KeyCode::Char('j') => KeyCode::Down,
+        KeyCode::Char('k') => KeyCode::Up,
+        KeyCode::Char(' ') => KeyCode::PageDown,
+        KeyCode::Char('g') => KeyCode::Home,
+        KeyCode::Char('G') => KeyCode::End,
+        code => code,
+    };
+    KeyEvent { code, ..key }
 }
 
 /// Completes the last word of a command line as far as it is unambiguous.
@@ -337,24 +357,6 @@ pub(super) struct Text {
     pub(super) title: String,
     pub(super) lines: Vec<Vec<Span>>,
     pub(super) top: usize,
-}
-
-impl Text {
-    fn on_key(&mut self, key: KeyEvent, page: usize) -> Outcome {
-        let last = self.lines.len().saturating_sub(1);
-        self.top = match key.code {
-            KeyCode::Char('j') | KeyCode::Down => self.top + 1,
-            KeyCode::Char('k') | KeyCode::Up => self.top.saturating_sub(1),
-            KeyCode::Char(' ') | KeyCode::PageDown => self.top + page,
-            KeyCode::PageUp => self.top.saturating_sub(page),
-            KeyCode::Char('G') | KeyCode::End => last,
-            KeyCode::Char('g') | KeyCode::Home => 0,
-            KeyCode::Char('q') | KeyCode::Enter => return Outcome::Closes,
-            _ => self.top,
-        }
-        .min(last);
-        Outcome::Stays
-    }
 }
 
 /// The search of all sessions.

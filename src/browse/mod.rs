@@ -17,6 +17,8 @@ mod layout;
 mod list;
 mod matching;
 mod picker;
+#[cfg(test)]
+mod picture;
 mod popup;
 mod reader;
 mod screen;
@@ -438,7 +440,7 @@ mod tests {
             let message =
                 it.out.message.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
             format!(
-                "{:?} {:?} s{} t{} r{} top{} {:?} {:?} {:?} {:?} typing {} {dialog} {message} {:?}",
+                "{:?} {:?} s{} t{} r{} top{} {:?} {:?} {:?} {:?} typing {} {dialog} {message} {:?} {:?}",
                 it.layout.focus,
                 it.layout.zoom,
                 it.list.cursor.at,
@@ -451,6 +453,7 @@ mod tests {
                 it.reader.thoughts,
                 it.is_typing,
                 self.asked,
+                it.turns.range(),
             )
         }
     }
@@ -798,6 +801,18 @@ mod tests {
         assert!(driven.keys("b").seen().contains("Go to the reverted end 67676767 of 02"));
         driven.keys("esc c q");
         assert!(driven.browse.dialog.is_none());
+    }
+
+    #[test]
+    fn a_range_of_turns_is_copied() {
+        let mut driven = driven(120, 32);
+        driven.keys("2 v j j j j");
+        assert!(driven.seen().contains("▎◆"), "{}", driven.seen());
+        assert!(driven.seen().contains("$ ut log @0..@3 02"));
+        driven.keys("y l");
+        assert_eq!(driven.asked.last(), Some(&Effect::Copy("@0..@3".to_owned())));
+        driven.keys("v");
+        assert!(driven.seen().contains("$ ut show 02@0"));
     }
 
     #[test]

@@ -99,22 +99,19 @@ impl Outbox {
     }
 
     pub(super) fn say(&mut self, label: Label, text: &str) {
-        self.message = Some((label, text.to_owned()));
-        self.messages.push((label, text.to_owned()));
-        self.forget_old();
+        let message = (label, text.to_owned());
+        self.messages.retain(|old| *old != message);
+        self.keep(message.clone());
+        self.message = Some(message);
     }
 
     /// Keeps a message for the list of all, unless it is there.
     fn keep(&mut self, message: Span) {
         if !self.messages.contains(&message) {
             self.messages.push(message);
-            self.forget_old();
+            let old = self.messages.len().saturating_sub(MESSAGES);
+            self.messages.drain(..old);
         }
-    }
-
-    fn forget_old(&mut self) {
-        let old = self.messages.len().saturating_sub(MESSAGES);
-        self.messages.drain(..old);
     }
 
     fn say_nothing_contains(&mut self, text: &str) {
@@ -196,6 +193,9 @@ impl Browse {
         let word = self.turns.word.as_ref()?;
         let graph = || Line::new("graph").with(word);
         let line = match (self.layout.focus, self.turns.turn()) {
+            (Pane::Turns | Pane::Reading, _) if self.turns.range().is_some() => {
+                Line::new("log").with(self.turns.range()?).with(word)
+            }
             (Pane::Sessions, _) | (_, None) => graph(),
             (_, Some(turn)) if turn.has_number => Line::new("show").with(self.turns.place()?),
             (_, Some(turn)) => Line::new("show").with(turn.place()).option("session", word),
@@ -399,6 +399,7 @@ impl Browse {
             Act::Quit => self.quit(),
             Act::Suspend => self.out.ask(Effect::Suspend),
             Act::Larger | Act::Smaller => self.layout.set_zoom(act),
+            Act::Range => self.turns.toggle_range(),
             Act::Detail => self.reader.set_detail(),
             Act::Thoughts => self.reader.set_thoughts(),
             Act::UnfoldAll => self.reader.toggle_all(),

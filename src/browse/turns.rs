@@ -60,6 +60,8 @@ pub(super) struct Turns {
     pub(super) word: Option<String>,
     pub(super) graph: Option<Graph>,
     pub(super) cursor: Cursor,
+    /// The row where a range begins.
+    range: Option<usize>,
     window: Window,
     /// The rows of the previous graph, shown until those of this one are read.
     stale: Window,
@@ -114,8 +116,30 @@ impl Turns {
         self.row(self.cursor.at)
     }
 
+    /// Begins a range at the cursor, or ends it.
+    pub(super) fn toggle_range(&mut self) {
+        self.range = if self.range.is_none() { Some(self.cursor.at) } else { None };
+    }
+
+    /// Returns true if a row is in the range.
+    pub(super) fn is_in_range(&self, row: usize) -> bool {
+        let at = self.cursor.at;
+        self.range.is_some_and(|from| (from.min(at)..=from.max(at)).contains(&row))
+    }
+
+    /// Returns the range as `log` accepts it, such as `@12..@15`.
+    pub(super) fn range(&self) -> Option<String> {
+        let (from, at) = (self.row(self.range?)?, self.turn()?);
+        let is_newer = from.node.node < at.node.node;
+        let (first, last) = if is_newer { (at, from) } else { (from, at) };
+        Some(format!("{}..{}", first.place(), last.place()))
+    }
+
     /// Returns the place that commands accept, such as `82@14`.
     pub(super) fn place(&self) -> Option<String> {
+        if let Some(range) = self.range() {
+            return Some(range);
+        }
         let (turn, word) = (self.turn()?, self.word.as_ref()?);
         Some(if turn.has_number { format!("{word}{}", turn.place()) } else { turn.place() })
     }
@@ -135,6 +159,7 @@ impl Turns {
         let is_newest = |before: &Graph| [Some(0), before.head].contains(&Some(self.cursor.at));
         let was_newest = before.as_ref().is_none_or(is_newest);
         let follows = before.is_none() || is_moved || was_newest && added > 0;
+        self.range = self.range.map(|from| from + added);
         let at = if follows { graph.head.unwrap_or(0) } else { self.cursor.at + added };
         self.arrived = if is_moved || was_newest { 0 } else { self.arrived + arrived };
         let held = std::mem::take(&mut self.window);

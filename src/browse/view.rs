@@ -22,10 +22,6 @@ use undertext::report::Line;
 const ROOMY: u16 = 76;
 /// Maximum width of a folder.
 const FOLDER_WIDTH: usize = 24;
-/// Among the columns of a session's row, the agent, the folder, and the one before which the title is.
-const AGENT: usize = 1;
-const FOLDER: usize = 2;
-const TITLE: usize = 2;
 
 impl Browse {
     /// Draws the screen, and returns the position of the text cursor.
@@ -172,42 +168,46 @@ impl Panes<'_> {
     }
 
     fn draw_session_rows(&mut self, area: Rect) {
-        let top = self.it.list.cursor.top;
-        let shown = self.it.list.shown.iter().skip(top).take(usize::from(area.height));
-        let rows: Vec<&SessionRow> =
-            shown.filter_map(|row| self.it.list.all.rows.get(*row)).collect();
+        let list = &self.it.list;
+        let rows = (list.cursor.top..).map_while(|at| list.row(at));
+        let rows: Vec<&SessionRow> = rows.take(area.height.into()).collect();
         let has_room = area.width >= ROOMY;
-        let columns: Vec<[Span; 7]> = rows.iter().map(|row| columns_of(row, has_room)).collect();
+        let mut agents: Vec<&str> = rows.iter().map(|row| &*row.listed.name.format).collect();
+        agents.sort_unstable();
+        let usual = agents.chunk_by(|one, next| one == next).max_by_key(|same| same.len());
+        let usual = usual.and_then(|same| same.first().copied()).unwrap_or_default();
+        let columns: Vec<[String; 3]> =
+            rows.iter().map(|row| columns_of(row, usual, has_room)).collect();
         // A column in which all rows are equal says nothing.
         let is_same =
             |n: usize| columns.iter().all(|row| Some(&row[n]) == columns.first().map(|it| &it[n]));
-        let is_dropped = |n: usize| rows.len() > 1 && matches!(n, AGENT | FOLDER) && is_same(n);
-        let widest = |n: usize| columns.iter().map(|row| safe::width(&row[n].1)).max().unwrap_or(0);
-        let width = |n: usize| if is_dropped(n) { 0 } else { widest(n) };
-        let widths: Vec<usize> = (0..7).map(width).collect();
-        let taken: usize = widths.iter().filter(|wide| **wide > 0).map(|wide| wide + 1).sum();
-        for (n, (line, (row, columns))) in area.rows().zip(rows.iter().zip(&columns)).enumerate() {
-            let room = usize::from(line.width).saturating_sub(1 + 2 + taken + 1);
-            let title = safe::line(&row.title);
-            let title = safe::clip(&title, room);
-            let gap = " ".repeat(room.saturating_sub(safe::width(&title)) + 1);
-            let open = if row.listed.open { "● " } else { "  " };
-            let mut spans: Vec<Span> = vec![(Label::Head, open.to_owned())];
-            for (n, ((label, text), wide)) in columns.iter().zip(&widths).enumerate() {
-                if n == TITLE {
-                    spans.push((Label::Plain, format!("{title}{gap}")));
-                }
-                let pad = " ".repeat(wide.saturating_sub(safe::width(text)));
-                match *wide {
-                    0 => {}
-                    _ if matches!(n, AGENT | FOLDER) => {
-                        spans.push((*label, format!("{text}{pad} ")));
-                    }
-                    _ => spans.push((*label, format!("{pad}{text} "))),
-                }
+        let width = |n: usize| match n {
+            0 => columns.iter().map(|row| safe::width(&row[n])).max().unwrap_or(0),
+            _ if rows.len() > 1 && is_same(n) || !has_room => 0,
+            _ => columns.iter().map(|row| safe::width(&row[n])).max().unwrap_or(0) + 1,
+        };
+        let widths = [0, 1, 2].map(width);
+        for (n, (line, (row, texts))) in area.rows().zip(rows.iter().zip(&columns)).enumerate() {
+            let mut rest = after(line, 1);
+            for (label, text) in marks_of(row).into_iter().rev() {
+                rest = self.canvas.put_right(rest, label, &format!("{text} "));
             }
-            self.canvas.put_line(after(line, 1), &spans);
-            if top + n == self.it.list.cursor.at {
+            rest.width = rest.width.saturating_sub(1);
+            let open = if row.listed.open { "● " } else { "  " };
+            let [age, agent, folder] = texts;
+            let pad = " ".repeat(widths[0].saturating_sub(safe::width(age)));
+            let mut spans =
+                vec![(Label::Head, open.to_owned()), (Label::Time, format!("{pad}{age} "))];
+            for (text, wide) in [(agent, widths[1]), (folder, widths[2])] {
+                let gap = " ".repeat(wide.saturating_sub(safe::width(text)));
+                spans.extend((wide > 0).then(|| (Label::Dim, format!("{text}{gap}"))));
+            }
+            spans.extend(
+                (!has_room && !agent.is_empty()).then(|| (Label::Dim, format!("{agent} "))),
+            );
+            spans.push((Label::Plain, safe::line(&row.title).into_owned()));
+            self.canvas.put_line(rest, &spans);
+            if list.cursor.top + n == list.cursor.at {
                 self.canvas.mark_row(line, self.it.layout.focus == Pane::Sessions);
             }
         }
@@ -303,6 +303,9 @@ impl Panes<'_> {
                 let to = Rect { height: 1.min(left.height), ..left };
                 self.canvas.put_line(after(to, 1), line);
                 self.mark_matches(after(to, 1), line, Pane::Turns);
+                if turns.is_in_range(at) {
+                    self.canvas.put(to, Label::Head, "▎");
+                }
                 if n == 0 && at == turns.cursor.at && !to.is_empty() {
                     self.canvas.mark_row(to, self.it.layout.focus == Pane::Turns);
                 }
@@ -477,28 +480,25 @@ fn counts_of(graph: Option<&Graph>) -> String {
     parts.join(" · ")
 }
 
-/// Returns the columns of a session's row besides its title: age, agent, folder, turns, reverted branches, compactions, and
-/// whether its agent deleted it.
-fn columns_of(row: &SessionRow, has_room: bool) -> [Span; 7] {
-    let above = |sign: char, n: u64| if n > 0 { format!("{sign}{n}") } else { String::new() };
+/// Returns what is before a session's title: its age, its agent unless that is the usual one, and its folder.
+fn columns_of(row: &SessionRow, usual: &str, has_room: bool) -> [String; 3] {
+    let agent = &row.listed.name.format;
+    let letters = if has_room { usize::MAX } else { 2 };
+    let is_shown = has_room || agent != usual;
+    let agent = agent.chars().take(if is_shown { letters } else { 0 }).collect();
+    let folder = safe::clip(&safe::line(&row.folder), FOLDER_WIDTH).into_owned();
+    [row.age.clone(), agent, folder]
+}
+
+/// Returns what is after a session's title: its turns, reverted branches, compactions, and whether its agent deleted it.
+fn marks_of(row: &SessionRow) -> Vec<Span> {
     let listed = &row.listed;
-    let name = &listed.name.format;
-    let agent = if has_room { name.clone() } else { name.chars().take(2).collect() };
-    let folder = if has_room {
-        safe::clip(&safe::line(&row.folder), FOLDER_WIDTH).into_owned()
-    } else {
-        String::new()
-    };
-    let deleted = if listed.gone { "del" } else { "" };
-    [
-        (Label::Time, row.age.clone()),
-        (Label::Dim, agent),
-        (Label::Dim, folder),
-        (Label::Plain, listed.card.turns.to_string()),
-        (Label::Warning, above('↶', listed.reverted)),
-        (Label::Boundary, above('◆', listed.compactions)),
-        (Label::Error, deleted.to_owned()),
-    ]
+    let above = |label, sign: char, n: u64| (n > 0).then(|| (label, format!("{sign}{n}")));
+    let mut marks = vec![(Label::Plain, listed.card.turns.to_string())];
+    marks.extend(above(Label::Warning, '↶', listed.reverted));
+    marks.extend(above(Label::Boundary, '◆', listed.compactions));
+    marks.extend(listed.gone.then(|| (Label::Error, "del".to_owned())));
+    marks
 }
 
 /// Returns the word for a row of the table in the menu of a first key.
