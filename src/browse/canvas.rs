@@ -4,21 +4,13 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::Color::{self, Black, Blue, Cyan, Gray, Green, Magenta, Red, Yellow};
+use ratatui::style::Style;
 
 use crate::render::safe;
 use crate::render::style::{Label, Span, Styles};
 
-const COLOURS: [Color; 8] = [
-    Color::Black,
-    Color::Red,
-    Color::Green,
-    Color::Yellow,
-    Color::Blue,
-    Color::Magenta,
-    Color::Cyan,
-    Color::Gray,
-];
+const COLOURS: [Color; 8] = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
 
 /// A buffer to draw into, and whether it is coloured.
 pub(super) struct Canvas<'a> {

@@ -16,20 +16,12 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn down(&mut self, rows: usize, len: usize) {
-        self.at = self.at.saturating_add(rows).min(len.saturating_sub(1));
-    }
-
-    pub(super) fn up(&mut self, rows: usize) {
-        self.at = self.at.saturating_sub(rows);
-    }
-
     /// Moves by rows.
     pub(super) fn step(&mut self, way: Way, rows: usize, len: usize) {
-        match way {
-            Way::Forward => self.down(rows, len),
-            Way::Backward => self.up(rows),
-        }
+        self.at = match way {
+            Way::Forward => self.at.saturating_add(rows).min(len.saturating_sub(1)),
+            Way::Backward => self.at.saturating_sub(rows),
+        };
     }
 
     /// Scrolls by rows and takes the cursor along.
@@ -78,9 +70,9 @@ mod tests {
     #[test]
     fn the_cursor_stays_in_the_list_and_in_sight() {
         let mut cursor = Cursor::default();
-        cursor.down(5, 0);
+        cursor.step(Way::Forward, 5, 0);
         assert_eq!(cursor.at, 0);
-        cursor.down(9, 20);
+        cursor.step(Way::Forward, 9, 20);
         cursor.fit(4);
         assert_eq!((cursor.at, cursor.top), (9, 6));
         cursor.scroll(Way::Backward, 4, 20);

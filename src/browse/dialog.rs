@@ -110,8 +110,7 @@ impl Dialog {
         page: usize,
         candidates: &Candidates,
     ) -> Outcome {
-        let has_field = self.field().is_some();
-        let key = if has_field { key } else { without_field(key) };
+        let key = if self.field().is_some() { key } else { without_field(key) };
         match (self, key.code) {
             (_, KeyCode::Esc) | (Self::Text(_), KeyCode::Char('q') | KeyCode::Enter) => {
                 Outcome::Closes
@@ -180,7 +179,7 @@ impl Dialog {
 }
 
 /// Returns the rows that a key moves by.
-fn step_of(key: KeyEvent, page: usize) -> Option<(Way, usize)> {
+pub(super) fn step_of(key: KeyEvent, page: usize) -> Option<(Way, usize)> {
     match key.code {
         KeyCode::Down => Some((Way::Forward, 1)),
         KeyCode::Up => Some((Way::Backward, 1)),

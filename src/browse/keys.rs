@@ -25,7 +25,7 @@ impl Pane {
 #[rustfmt::skip]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
-    Down, Up, First, Last, HalfDown, HalfUp, Left, Right, NextPane, Sessions, Turns, Reading,
+    Down, Up, First, Last, HalfDown, HalfUp, Left, Right, NextPane, Focus(Pane),
     NextTurn, PreviousTurn, PageDown, PageUp, Jump(Jump), Repeat, Return, Open, Back, Close, Quit,
     Suspend, Larger, Smaller, Range, Detail, Thoughts, UnfoldAll, Find, FindNext, FindPrevious, Scope,
     Agent, SearchAll, CopyCommand, CopyTurn, CopyPrompt, CopyPlace, CopyCode, Revert, Keep, Compare,
@@ -101,9 +101,9 @@ pub(crate) const TABLE: &[Key] = &[
     key(Act::Left, "left", &["h", "left"], ALL, "to the pane on the left", ""),
     key(Act::Right, "right", &["l", "right"], ALL, "to the pane on the right", ""),
     key(Act::NextPane, "next-pane", &["tab"], ALL, "to the next pane", ""),
-    key(Act::Sessions, "sessions", &["1"], ALL, "to the sessions", ""),
-    key(Act::Turns, "turns", &["2"], ALL, "to the turns", ""),
-    key(Act::Reading, "reading", &["3"], ALL, "to the conversation", ""),
+    key(Act::Focus(Pane::Sessions), "sessions", &["1"], ALL, "to the sessions", ""),
+    key(Act::Focus(Pane::Turns), "turns", &["2"], ALL, "to the turns", ""),
+    key(Act::Focus(Pane::Reading), "reading", &["3"], ALL, "to the conversation", ""),
     key(Act::Larger, "larger", &["+"], ALL, "give this pane more room, then the whole screen", ""),
     key(Act::Smaller, "smaller", &["_"], ALL, "give this pane less room", ""),
     key(Act::Detail, "detail", &["t"], ALL, "tools: titles, short, full", ""),
@@ -172,24 +172,21 @@ impl Keys {
     }
 }
 
+/// The names of keys that are no characters.
+#[rustfmt::skip]
+const NAMES: [(KeyCode, &str); 13] = [
+    (KeyCode::Char(' '), "space"), (KeyCode::Enter, "enter"), (KeyCode::Esc, "esc"), (KeyCode::Tab, "tab"),
+    (KeyCode::Up, "up"), (KeyCode::Down, "down"), (KeyCode::Left, "left"), (KeyCode::Right, "right"),
+    (KeyCode::Home, "home"), (KeyCode::End, "end"), (KeyCode::PageUp, "pgup"), (KeyCode::PageDown, "pgdn"),
+    (KeyCode::Backspace, "backspace"),
+];
+
 /// Returns the name of a pressed key; `None` for keys without one.
 pub(super) fn name(event: KeyEvent) -> Option<String> {
+    let named = NAMES.iter().find(|(code, _)| *code == event.code).map(|(_, name)| *name);
     let name = match event.code {
-        KeyCode::Char(' ') => "space".to_owned(),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Enter => "enter".to_owned(),
-        KeyCode::Esc => "esc".to_owned(),
-        KeyCode::Tab => "tab".to_owned(),
-        KeyCode::Up => "up".to_owned(),
-        KeyCode::Down => "down".to_owned(),
-        KeyCode::Left => "left".to_owned(),
-        KeyCode::Right => "right".to_owned(),
-        KeyCode::Home => "home".to_owned(),
-        KeyCode::End => "end".to_owned(),
-        KeyCode::PageUp => "pgup".to_owned(),
-        KeyCode::PageDown => "pgdn".to_owned(),
-        KeyCode::Backspace => "backspace".to_owned(),
-        _ => return None,
+        KeyCode::Char(c) if named.is_none() => c.to_string(),
+        _ => named?.to_owned(),
     };
     let is_held = |held| event.modifiers.contains(held);
     Some(match (is_held(KeyModifiers::CONTROL), is_held(KeyModifiers::ALT)) {

@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::data::{SessionRow, Sessions};
 use super::dialog::Field;
 use super::filter::Filter;
+use super::keys::Act;
 use super::matching::Texts;
 use super::state::Look;
 
@@ -121,24 +122,19 @@ impl List {
         }
     }
 
-    pub(super) fn next_scope(&mut self, look: Look) {
-        self.scope = match self.scope {
-            Scope::Here => Scope::All,
-            Scope::All => Scope::Week,
-            Scope::Week => Scope::Here,
-        };
-        self.narrow_around_cursor(look);
-    }
-
-    /// Lists the sessions of the next agent only, and after the last one those of all.
-    pub(super) fn next_agent(&mut self, look: Look) {
-        let agents = self.all.rows.iter().map(|row| &row.listed.name.format);
-        self.agent = agents.filter(|agent| Some(*agent) > self.agent.as_ref()).min().cloned();
-        self.narrow_around_cursor(look);
-    }
-
-    fn narrow_around_cursor(&mut self, look: Look) {
+    /// Chooses the next scope, or the next agent; after the last agent, all of them.
+    pub(super) fn choose(&mut self, act: Act, look: Look) {
         let name = self.name();
+        if act == Act::Scope {
+            self.scope = match self.scope {
+                Scope::Here => Scope::All,
+                Scope::All => Scope::Week,
+                Scope::Week => Scope::Here,
+            };
+        } else {
+            let agents = self.all.rows.iter().map(|row| &row.listed.name.format);
+            self.agent = agents.filter(|agent| Some(*agent) > self.agent.as_ref()).min().cloned();
+        }
         self.narrow(look);
         self.put_cursor(name.as_ref());
     }

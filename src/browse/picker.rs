@@ -23,6 +23,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 
 use super::canvas::{self, Canvas, columns};
+use super::cursor::{Cursor, Way};
+use super::dialog::{Field, step_of};
 use super::matching::{Texts, marks};
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
@@ -34,8 +36,6 @@ const WIDE: u16 = 90;
 const TALL: u16 = 10;
 /// Minimum width of a title. If it would be narrower, columns after it are dropped.
 const TITLE: usize = 24;
-/// Maximum length of a query, in characters.
-const LONGEST: usize = 200;
 /// Number of rows that can also be found by their previews.
 const LEARNED: usize = 500;
 /// The spaces between two columns.
@@ -115,14 +115,10 @@ pub(crate) struct Picker {
     /// The widths of the columns before and after the title; 0 for a column that is equal in all rows.
     before: Vec<usize>,
     after: Vec<usize>,
-    query: String,
+    query: Field,
     /// The rows that the query finds.
     found: Vec<usize>,
-    /// The positions among them of the row under the cursor and of the first visible row.
-    cursor: usize,
-    top: usize,
-    /// The number of rows shown last.
-    page: usize,
+    cursor: Cursor,
     /// The last preview drawn, with its row.
     preview: Option<(usize, Preview)>,
     /// The number of rows whose previews are searchable.
@@ -143,17 +139,15 @@ impl Picker {
             rows,
             styles,
             texts,
-            query: String::new(),
+            query: Field::default(),
             found: Vec::new(),
-            cursor: 0,
-            top: 0,
-            page: 1,
+            cursor: Cursor { page: 1, ..Cursor::default() },
             preview: None,
             learned: 0,
         };
         picker.insert(query);
         if picker.found.is_empty() {
-            picker.query.clear();
+            picker.query = Field::default();
             picker.search();
         }
         picker
@@ -161,55 +155,36 @@ impl Picker {
 
     /// Adds a text to the query, as a paste does.
     pub(crate) fn insert(&mut self, text: &str) {
-        let room = LONGEST.saturating_sub(self.query.chars().count());
-        self.query.extend(safe::line(text).chars().take(room));
+        self.query.insert(text);
         self.search();
     }
 
     /// Handles a key.
     pub(crate) fn on_key(&mut self, key: KeyEvent) -> Outcome {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let (last, page) = (self.found.len().saturating_sub(1), self.page);
+        let len = self.found.len();
         match key.code {
             KeyCode::Esc => return Outcome::Cancelled,
             KeyCode::Char('c') if is_control => return Outcome::Cancelled,
             KeyCode::Enter => {
-                let picked = self.found.get(self.cursor).copied();
+                let picked = self.found.get(self.cursor.at).copied();
                 return picked.map_or(Outcome::Stay, Outcome::Picked);
             }
-            KeyCode::Up => self.cursor = self.cursor.saturating_sub(1),
-            KeyCode::Char('p') if is_control => self.cursor = self.cursor.saturating_sub(1),
-            KeyCode::Down => self.cursor = last.min(self.cursor + 1),
-            KeyCode::Char('n') if is_control => self.cursor = last.min(self.cursor + 1),
-            KeyCode::PageUp => self.cursor = self.cursor.saturating_sub(page),
-            KeyCode::PageDown => self.cursor = last.min(self.cursor + page),
-            KeyCode::Home => self.cursor = 0,
-            KeyCode::End => self.cursor = last,
-            KeyCode::Char('u') if is_control => {
-                self.query.clear();
-                self.search();
-            }
-            KeyCode::Char('w') if is_control => {
-                let words = self.query.trim_end();
-                self.query.truncate(words.rfind(' ').map_or(0, |space| space + 1));
-                self.search();
-            }
-            KeyCode::Backspace => {
-                self.query.pop();
-                self.search();
-            }
-            KeyCode::Char(c) if !is_control && !key.modifiers.contains(KeyModifiers::ALT) => {
-                self.insert(c.encode_utf8(&mut [0; 4]));
-            }
-            _ => {}
+            KeyCode::Char('p') if is_control => self.cursor.step(Way::Backward, 1, len),
+            KeyCode::Char('n') if is_control => self.cursor.step(Way::Forward, 1, len),
+            _ => match step_of(key, self.cursor.page) {
+                Some((way, rows)) => self.cursor.step(way, rows, len),
+                None if self.query.on_key(key) => self.search(),
+                None => {}
+            },
         }
         Outcome::Stay
     }
 
     /// Searches again and selects the best match.
     fn search(&mut self) {
-        self.found = self.texts.find(&self.query, self.rows.len());
-        (self.cursor, self.top) = (0, 0);
+        self.found = self.texts.find(&self.query.text, self.rows.len());
+        self.cursor = Cursor { page: self.cursor.page, ..Cursor::default() };
     }
 
     /// Reads the preview of the next row to make it searchable. Returns true if there are more to read.
@@ -227,13 +202,13 @@ impl Picker {
     /// Searches again, including what was learned. The cursor stays on its row. Returns false without a query, because then
     /// nothing changes.
     pub(crate) fn refresh(&mut self) -> bool {
-        if self.query.trim().is_empty() {
+        if self.query.text.trim().is_empty() {
             return false;
         }
-        let row = self.found.get(self.cursor).copied();
-        self.found = self.texts.find(&self.query, self.rows.len());
+        let row = self.found.get(self.cursor.at).copied();
+        self.found = self.texts.find(&self.query.text, self.rows.len());
         let at = self.found.iter().position(|found| Some(*found) == row);
-        self.cursor = at.unwrap_or_default();
+        self.cursor.at = at.unwrap_or_default();
         true
     }
 
@@ -290,17 +265,14 @@ impl Picker {
     fn draw_query(&self, area: Rect, buffer: &mut Buffer) -> Position {
         const MARK: &str = " > ";
         let room = usize::from(area.width).saturating_sub(MARK.len() + 1);
-        let ends =
-            self.query.char_indices().map(|(at, _)| self.query.get(at..).unwrap_or_default());
-        let shown = ends.into_iter().find(|end| safe::width(end) <= room).unwrap_or_default();
+        let shown = self.query.end(room);
         self.put(buffer, area, Label::Plain, &format!("{MARK}{shown}"));
         let x = columns(MARK.len() + safe::width(shown)).min(area.width.saturating_sub(1));
         Position { x: area.x + x, y: area.y }
     }
 
     fn draw_list(&mut self, area: Rect, buffer: &mut Buffer) {
-        self.page = usize::from(area.height).max(1);
-        self.top = self.top.clamp((self.cursor + 1).saturating_sub(self.page), self.cursor);
+        self.cursor.fit(area.height.into());
         if self.found.is_empty() {
             return self.put(buffer, area, Label::Dim, " Nothing matches");
         }
@@ -316,10 +288,10 @@ impl Picker {
             after = fewer;
         }
         let title = room.saturating_sub(sum(&self.before) + sum(after));
-        let shown = self.found.iter().enumerate().skip(self.top);
+        let shown = self.found.iter().enumerate().skip(self.cursor.top);
         for (line, (at, row)) in area.rows().zip(shown) {
             let Some(row) = self.rows.get(*row) else { continue };
-            let is_cursor = at == self.cursor;
+            let is_cursor = at == self.cursor.at;
             let before = row.before.iter().zip(&self.before).map(|(piece, width)| (piece, *width));
             let after = row.after.iter().zip(after).map(|(piece, width)| (piece, *width));
             let pieces = before.chain([(&row.title, title)]).chain(after);
@@ -343,7 +315,7 @@ impl Picker {
     /// Highlights the letters of a title that the query matches.
     fn mark(&self, buffer: &mut Buffer, area: Rect, title: &str) {
         let shown = safe::clip(title, usize::from(area.width));
-        let marks = marks(&self.query, title);
+        let marks = marks(&self.query.text, title);
         let mut x = area.x;
         for ((at, c), of_title) in shown.char_indices().zip(title.chars()) {
             let wide = columns(safe::width(c.encode_utf8(&mut [0; 4])));
@@ -362,7 +334,7 @@ impl Picker {
         buffer: &mut Buffer,
         preview: &mut dyn FnMut(usize) -> Preview,
     ) {
-        let Some(&row) = self.found.get(self.cursor) else { return };
+        let Some(&row) = self.found.get(self.cursor.at) else { return };
         if self.preview.as_ref().is_none_or(|(drawn, _)| *drawn != row) {
             self.preview = Some((row, preview(row)));
         }
@@ -520,7 +492,7 @@ mod tests {
             let mut picker = picker("", false);
             draw(&mut picker, 50, 12);
             let outcome = type_keys(&mut picker, keys);
-            assert_eq!((picker.query.as_str(), outcome), (query, expected), "{keys}");
+            assert_eq!((picker.query.text.as_str(), outcome), (query, expected), "{keys}");
         };
         check("", "", Stay);
         check("<enter>", "", Picked(0));
@@ -692,7 +664,7 @@ mod tests {
         assert_eq!(picker.found, [0]);
         while picker.learn(&mut { last }) {}
         assert!(picker.refresh());
-        assert_eq!((picker.found.as_slice(), picker.cursor), ([0, 3].as_slice(), 0));
+        assert_eq!((picker.found.as_slice(), picker.cursor.at), ([0, 3].as_slice(), 0));
         type_keys(&mut picker, "^u");
         assert!(!picker.refresh(), "without a query the list stays");
     }

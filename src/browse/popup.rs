@@ -52,7 +52,7 @@ impl Popup<'_> {
                 self.draw_field(&title, field, "⏎ run   tab complete   esc cancel")
             }
             Dialog::Search(search) => self.draw_search(search),
-            Dialog::Help(help) => self.draw_help(help),
+            Dialog::Help(help) => Some(self.draw_help(help)),
         }
     }
 
@@ -136,17 +136,13 @@ impl Popup<'_> {
     fn draw_text(&mut self, text: &Text) {
         let size = (self.area.width.saturating_sub(4), self.area.height.saturating_sub(2));
         let inside = self.draw_box(size, &text.title);
-        let (rows, keys) = (inside.height.saturating_sub(1), "j k space move   esc back");
-        for (row, line) in
-            inside.rows().take(usize::from(rows)).zip(text.lines.iter().skip(text.top))
-        {
+        let rows = usize::from(inside.height.saturating_sub(1));
+        for (row, line) in inside.rows().take(rows).zip(text.lines.iter().skip(text.top)) {
             self.canvas.put_line(row, line);
         }
-        let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
         let all = text.lines.len();
-        let end = (text.top + usize::from(rows)).min(all);
-        let rest = self.canvas.put_right(last, Label::Dim, &format!("{end} of {all}"));
-        self.canvas.put(rest, Label::Dim, keys);
+        let position = format!("{} of {all}", (text.top + rows).min(all));
+        self.draw_foot(inside, "j k space move   esc back", &position);
     }
 
     /// Draws two turns side by side, or one below the other if there is no room.
@@ -159,17 +155,9 @@ impl Popup<'_> {
         let heights = if is_wide { body.height } else { body.height / 2 };
         let rows = compare.rows(usize::from(half), self.look);
         for (n, (rows, head)) in rows.iter().zip(["reverted", "now"]).enumerate() {
-            let (x, y) = if is_wide {
-                (n * usize::from(half + 3), 0)
-            } else {
-                (0, n * usize::from(heights))
-            };
-            let side = Rect {
-                x: body.x + columns(x),
-                y: body.y + columns(y),
-                width: half,
-                height: heights,
-            };
+            let n = u16::from(n > 0);
+            let (x, y) = if is_wide { (n * (half + 3), 0) } else { (0, n * heights) };
+            let side = Rect { x: body.x + x, y: body.y + y, width: half, height: heights };
             self.canvas.put(side, Label::Heading, head);
             for (row, line) in side.rows().skip(1).zip(rows) {
                 self.canvas.put_line(row, line);
@@ -179,72 +167,80 @@ impl Popup<'_> {
                 bar.rows().for_each(|row| self.canvas.put(row, Label::Dim, "│"));
             }
         }
-        let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        let rest = self.canvas.put_right(last, Label::Dim, &compare.position());
         let keys = "J K pair   f files only   b switch to the left one   y copy   q back";
-        self.canvas.put(rest, Label::Dim, keys);
+        self.draw_foot(inside, keys, &compare.position());
     }
 
     fn draw_search(&mut self, search: &Search) -> Option<Position> {
         let size = (self.area.width.saturating_sub(2), self.area.height.saturating_sub(2));
         let inside = self.draw_box(size, "Search all sessions");
-        let mut rows = inside.rows();
-        let line = rows.next()?;
-        let rest = self.canvas.put_right(line, Label::Dim, &search.total.clone());
-        let text = search.field.end(usize::from(rest.width).saturating_sub(4));
-        self.canvas.put(rest, Label::Plain, &format!("> {text}"));
-        let cursor = Position { x: line.x + columns(2 + safe::width(text)), y: line.y };
-        let list = usize::from(inside.height.saturating_sub(3)) * 55 / 100;
-        let top = (search.cursor + 1).saturating_sub(list.max(1));
-        let found = search.found.iter().enumerate().skip(top);
-        for (row, (at, found)) in rows.by_ref().take(list).zip(found) {
-            self.canvas.put_line(after(row, 1), &found.head);
-            if at == search.cursor {
-                self.canvas.mark_row(row, true);
-            }
-        }
-        let below = usize::from(inside.y) + 1 + list;
-        let mut preview = inside.rows().skip(below - usize::from(inside.y));
+        let list = inside.height.saturating_sub(3) * 55 / 100;
+        let rows = search.found.iter().map(|found| (found.head.clone(), String::new()));
+        let cursor = self.draw_list(
+            Rect { height: list + 1, ..inside },
+            &search.field,
+            &search.total,
+            (search.cursor, rows),
+        );
+        let mut preview = inside.rows().skip(usize::from(list) + 1);
         self.canvas.rule(preview.next()?);
         let room = usize::from(inside.width);
-        let texts = search.found.get(search.cursor).map(|found| found.text.as_slice());
-        let texts =
-            texts.unwrap_or_default().iter().flat_map(|text| wrap(&safe::line(text), Some(room)));
-        let left = usize::from(inside.height).saturating_sub(list + 3);
-        for (row, text) in preview.take(left).zip(texts) {
+        let found = search.found.get(search.cursor);
+        let texts = found.into_iter().flat_map(|found| &found.text);
+        let texts = texts.flat_map(|text| wrap(&safe::line(text), Some(room)));
+        let left = inside.height.saturating_sub(list + 3);
+        for (row, text) in preview.take(left.into()).zip(texts) {
             self.canvas.put(row, Label::Plain, &text);
         }
-        let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        self.canvas.put(last, Label::Dim, "⏎ go there   ↑↓ move   esc back");
+        self.draw_foot(inside, "⏎ go there   ↑↓ move   esc back", "");
         Some(cursor)
     }
 
-    fn draw_help(&mut self, help: &Help) -> Option<Position> {
+    fn draw_help(&mut self, help: &Help) -> Position {
         let height = self.area.height.saturating_sub(2);
         let inside = self.draw_box((WIDEST, height), "Keys of this pane");
-        let mut rows = inside.rows();
-        let line = rows.next()?;
-        let text = help.field.end(usize::from(inside.width).saturating_sub(4));
-        self.canvas.put(line, Label::Plain, &format!("> {text}"));
-        let list = usize::from(inside.height.saturating_sub(2));
-        let top = (help.cursor + 1).saturating_sub(list.max(1));
-        for (row, (at, act)) in rows.take(list).zip(help.acts.iter().enumerate().skip(top)) {
-            let Some(key) = TABLE.iter().find(|key| key.act == *act) else { continue };
-            let keys: Vec<String> = self.keys.of(key).iter().map(|key| glyph(key)).collect();
-            let spans: [Span; 2] = [
-                (Label::Head, format!("{:<12}", keys.join(" "))),
-                (Label::Plain, key.words.to_owned()),
-            ];
-            let name = format!("  {}", key.name);
-            let rest = self.canvas.put_right(after(row, 1), Label::Dim, &name);
+        let keys = self.keys;
+        let rows = help.acts.iter().filter_map(|act| TABLE.iter().find(|key| key.act == *act));
+        let rows = rows.map(|key| {
+            let typed: Vec<String> = keys.of(key).iter().map(|key| glyph(key)).collect();
+            let typed = (Label::Head, format!("{:<12}", typed.join(" ")));
+            (vec![typed, (Label::Plain, key.words.to_owned())], format!("  {}", key.name))
+        });
+        let list = Rect { height: inside.height.saturating_sub(1), ..inside };
+        let cursor = self.draw_list(list, &help.field, "", (help.cursor, rows));
+        self.draw_foot(inside, "type to filter   ↑↓ move   ⏎ run   esc back", "");
+        cursor
+    }
+
+    /// Draws a field, and below it the rows of a list around its cursor. Returns the position of the text cursor.
+    fn draw_list(
+        &mut self,
+        area: Rect,
+        field: &Field,
+        total: &str,
+        list: (usize, impl Iterator<Item = (Vec<Span>, String)>),
+    ) -> Position {
+        let (cursor, rows) = list;
+        let rest = self.canvas.put_right(Rect { height: 1, ..area }, Label::Dim, total);
+        let text = field.end(usize::from(rest.width).saturating_sub(4));
+        self.canvas.put(rest, Label::Plain, &format!("> {text}"));
+        let page = usize::from(area.height.saturating_sub(1)).max(1);
+        let rows = rows.enumerate().skip((cursor + 1).saturating_sub(page));
+        for (line, (at, (spans, right))) in area.rows().skip(1).zip(rows) {
+            let rest = self.canvas.put_right(after(line, 1), Label::Dim, &right);
             self.canvas.put_line(rest, &spans);
-            if at == help.cursor {
-                self.canvas.mark_row(row, true);
+            if at == cursor {
+                self.canvas.mark_row(line, true);
             }
         }
+        Position { x: area.x + columns(2 + safe::width(text)), y: area.y }
+    }
+
+    /// Draws the keys of a dialog into its last row.
+    fn draw_foot(&mut self, inside: Rect, keys: &str, right: &str) {
         let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        self.canvas.put(last, Label::Dim, "type to filter   ↑↓ move   ⏎ run   esc back");
-        Some(Position { x: line.x + columns(2 + safe::width(text)), y: line.y })
+        let rest = self.canvas.put_right(last, Label::Dim, right);
+        self.canvas.put(rest, Label::Dim, keys);
     }
 }
 

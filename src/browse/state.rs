@@ -384,9 +384,7 @@ impl Browse {
             Act::NextTurn => self.turns.step(Way::Forward, 1),
             Act::PreviousTurn => self.turns.step(Way::Backward, 1),
             Act::Left | Act::Right | Act::NextPane => self.set_focus(self.layout.next_pane(act)),
-            Act::Sessions => self.set_focus(Pane::Sessions),
-            Act::Turns => self.set_focus(Pane::Turns),
-            Act::Reading => self.set_focus(Pane::Reading),
+            Act::Focus(pane) => self.set_focus(pane),
             Act::Jump(jump) => self.out.ask_all(self.turns.seek_jump(jump)),
             Act::Repeat => {
                 let jump = self.turns.jump.and_then(|jump| self.turns.seek_jump(jump));
@@ -406,12 +404,8 @@ impl Browse {
             Act::Find => self.is_typing = true,
             Act::FindNext => self.find(Way::Forward),
             Act::FindPrevious => self.find(Way::Backward),
-            Act::Scope => {
-                self.list.next_scope(self.look);
-                self.follow_list();
-            }
-            Act::Agent => {
-                self.list.next_agent(self.look);
+            Act::Scope | Act::Agent => {
+                self.list.choose(act, self.look);
                 self.follow_list();
             }
             Act::SearchAll => self.dialog = Some(Dialog::Search(Search::default())),
@@ -555,7 +549,7 @@ impl Browse {
                 self.out.ask_all(self.turns.seek(Sought::Text(sought, Way::Forward), before));
             }
             Pane::Reading => {
-                self.reader.cursor.up(1);
+                self.reader.cursor.step(Way::Backward, 1, 0);
                 self.find(Way::Forward);
             }
         }
@@ -630,13 +624,12 @@ impl Browse {
     /// Shows the turn that the search found.
     pub(super) fn go_to_found(&mut self, found: Found) {
         let Found { session, entry, turn, .. } = found;
-        let wanted = Some(Wanted { turn, entry });
         self.dialog = None;
         self.list.reveal(&session, self.look);
         if !self.turns.is_shown(&session) {
             self.open(session);
         }
-        self.turns.wanted = wanted;
+        self.turns.wanted = Some(Wanted { turn, entry });
         self.out.ask_all(self.turns.seek_wanted());
         self.set_focus(Pane::Reading);
     }
