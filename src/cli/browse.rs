@@ -646,7 +646,7 @@ mod screen {
     fn read(context: &Context, opened: &Opened, place: &str) -> Result<Conversation, CommandError> {
         let session = &opened.at()?;
         let passage = verbs::find_passage(session, place)?;
-        let log = verbs::log_of(session, &passage.target, &passage.entries, false, usize::MAX)?;
+        let log = verbs::log_of(session, &passage.target, &passage.entries, usize::MAX)?;
         let word = context.short_name(&opened.archive, &opened.session).ok();
         let naming = Naming { session: word.map(OsString::from), ..Naming::default() };
         let beneath = shown::beneath(&log.sub_agents, &naming);

@@ -313,7 +313,7 @@ fn beginning(opened: &Opened, place: &str) -> Option<Vec<Line>> {
     let session = &opened.at().ok()?;
     let passage = verbs::find_passage(session, place).ok()?;
     let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
-    let log = verbs::log_of(session, &passage.target, entries, false, FIRST);
+    let log = verbs::log_of(session, &passage.target, entries, FIRST);
     let lines = log.ok()?.lines.into_iter();
     Some(lines.filter(|line| !answers::is_own(line)).collect())
 }

@@ -59,9 +59,10 @@ impl Shown {
     ) -> Result<Log, CommandError> {
         let session = &opened.at()?;
         let read = |limit| match passage {
-            Some(Passage { target, entries, .. }) => {
-                verbs::log_of(session, target, entries, self.all, limit)
+            Some(Passage { target, entries, .. }) if self.all => {
+                verbs::log_all_of(session, target, entries, limit)
             }
+            Some(Passage { target, entries, .. }) => verbs::log_of(session, target, entries, limit),
             None if self.all => verbs::log_all(session, target, limit),
             None => verbs::log(session, target, limit),
         };

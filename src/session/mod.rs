@@ -27,7 +27,8 @@ pub use crate::session::read::checkpoints::{
     Shown, Spot, checkpoints, each_checkpoint, newest_checkpoints, standing_at,
 };
 pub use crate::session::read::lines::{
-    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, log_of, messages,
+    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, log_all_of, log_of,
+    messages,
 };
 pub use crate::session::read::passage::{Passage, find_passage, is_passage, split_place};
 pub use crate::session::read::reader::{Reader, Renewed};

@@ -105,7 +105,7 @@ pub use crate::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,
         Renewed, Session, SessionError, Shown, Spot, Stand, Stored, SubAgent, Target, View,
         checkpoints, conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place,
-        find_session, is_passage, kin, log, log_all, log_of, messages, newest_checkpoints,
-        short_name, split_place, standing_at, words,
+        find_session, is_passage, kin, log, log_all, log_all_of, log_of, messages,
+        newest_checkpoints, short_name, split_place, standing_at, words,
     },
 };

@@ -199,23 +199,33 @@ pub fn log_all(
     spoken(session, view, entries, path.repairs)?.log()
 }
 
-/// Returns the last `limit` of some entries on the path to a target. With `all`, also records outside of the conversation.
+/// Like [`log`], of some entries on the path to a target.
 pub fn log_of(
     session: &Stored<'_>,
     target: &Target,
     entries: &[EntryNumber],
-    all: bool,
     limit: usize,
 ) -> Result<Log, SessionError> {
     let Some(view) = view(session, Some(target)) else { return Ok(Log::default()) };
     let mut said = Vec::with_capacity(entries.len());
     for &entry in entries {
-        if all || view.record(entry)?.kind.is_conversation() {
+        if view.record(entry)?.kind.is_conversation() {
             said.push(entry);
         }
     }
-    said.drain(..said.len().saturating_sub(limit));
-    spoken(session, view, said, Vec::new())?.log()
+    log_all_of(session, target, &said, limit)
+}
+
+/// Like [`log_all`], of some entries on the path to a target.
+pub fn log_all_of(
+    session: &Stored<'_>,
+    target: &Target,
+    entries: &[EntryNumber],
+    limit: usize,
+) -> Result<Log, SessionError> {
+    let Some(view) = view(session, Some(target)) else { return Ok(Log::default()) };
+    let last = entries.get(entries.len().saturating_sub(limit)..).unwrap_or_default();
+    spoken(session, view, last.to_vec(), Vec::new())?.log()
 }
 
 /// Returns the conversation with these entries.
