@@ -23,6 +23,10 @@ pub struct Masks {
     pub homes: bool,
     /// E-mail addresses.
     pub emails: bool,
+    /// Names of persons and machines: each word, and what replaces it.
+    pub names: Vec<(String, &'static str)>,
+    /// Whether masked places are enclosed in [`Masked::MARKS`], so that a renderer can show them.
+    pub is_marked: bool,
 }
 
 /// A masked text.
@@ -32,6 +36,11 @@ pub struct Masked<'t> {
     pub text: Cow<'t, str>,
     /// How many secrets were masked.
     pub secrets: u64,
+}
+
+impl Masked<'_> {
+    /// The characters before and after a masked place. They are of no script, and a text that has them loses them.
+    pub const MARKS: [char; 2] = ['\u{f8f0}', '\u{f8f1}'];
 }
 
 /// Masks the texts of one document: a secret that is found anywhere in it is masked everywhere.
@@ -70,6 +79,8 @@ enum Mark {
     Secret(&'static str),
     Home,
     Email,
+    /// A name, by its replacement.
+    Name(&'static str),
 }
 
 impl std::fmt::Debug for Masking {
@@ -83,6 +94,11 @@ impl Masking {
     pub(crate) fn new(masks: Masks, known: BTreeMap<String, &'static str>) -> Self {
         let whole = known.iter().map(|(secret, rule)| (secret.clone(), *rule)).collect();
         Self { masks, known: Known::new(known), whole }
+    }
+
+    /// Masks what can be found in a text alone.
+    pub fn by_rules(masks: Masks) -> Self {
+        Self::new(masks, BTreeMap::new())
     }
 
     /// Masks the secrets in these texts wherever they are repeated: a rule may find one only by the words around it.
@@ -124,6 +140,17 @@ impl Masking {
         if self.masks.emails {
             marks.extend(emails(text).map(|place| (place, Mark::Email)));
         }
+        for (name, mark) in &self.masks.names {
+            let bytes = text.as_bytes();
+            let places = text.match_indices(name.as_str()).map(|(at, _)| at..at + name.len());
+            let is_letter = |at: Option<usize>| {
+                at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric)
+            };
+            let places = places.filter(|place| {
+                !is_letter(place.start.checked_sub(1)) && !is_letter(Some(place.end))
+            });
+            marks.extend(places.map(|place| (place, Mark::Name(mark))));
+        }
         marks.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
         let mut masked = Masked { text: Cow::Borrowed(text), secrets: 0 };
         let (mut room, mut at) = (String::new(), 0);
@@ -138,6 +165,9 @@ impl Masking {
                 continue;
             }
             room.push_str(text.get(at..start).unwrap_or_default());
+            let [before, after] =
+                Masked::MARKS.map(|mark| Some(mark).filter(|_| self.masks.is_marked));
+            room.extend(before);
             match mark {
                 Mark::Secret(rule) => {
                     masked.secrets += 1;
@@ -147,7 +177,9 @@ impl Masking {
                 }
                 Mark::Home => room.push('~'),
                 Mark::Email => room.push_str("[masked: e-mail]"),
+                Mark::Name(name) => room.push_str(name),
             }
+            room.extend(after);
             at = end;
         }
         if at > 0 {

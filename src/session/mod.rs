@@ -30,7 +30,7 @@ pub use crate::session::read::lines::{
     Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, log_all_of, log_of,
     messages,
 };
-pub use crate::session::read::passage::{Passage, find_passage, is_passage, split_place};
+pub use crate::session::read::passage::{Passage, find_passage, is_passage, split_place, steps};
 pub use crate::session::read::reader::{Reader, Renewed};
 pub use crate::session::read::select::{Target, find_place, find_session, short_name};
 pub use crate::session::read::status::Stand;

@@ -36,6 +36,7 @@ pub use crate::verbs::error::OpsError;
 pub use crate::verbs::find::index::index;
 pub use crate::verbs::find::query::Search;
 pub use crate::verbs::find::search::{count, near, search};
+pub use crate::verbs::look::course::{Course, Fork, course};
 pub use crate::verbs::look::diff::diff;
 pub use crate::verbs::look::drawing::{Detail, Drawing, Outlined};
 pub use crate::verbs::look::graph::{drawing, files_used, graph, recent_drawing, reverted_ends};
@@ -106,6 +107,6 @@ pub use crate::{
         Renewed, Session, SessionError, Shown, Spot, Stand, Stored, SubAgent, Target, View,
         checkpoints, conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place,
         find_session, is_passage, kin, log, log_all, log_all_of, log_of, messages,
-        newest_checkpoints, short_name, split_place, standing_at, words,
+        newest_checkpoints, short_name, split_place, standing_at, steps, words,
     },
 };

@@ -309,8 +309,9 @@ pub(crate) fn step_of(
     Ok(Some(steps(parts).len()))
 }
 
-/// Returns where the answers of a turn begin. An answer may consist of several entries, with results between them.
-fn steps(parts: impl IntoIterator<Item = (Kind, Option<String>)>) -> Vec<usize> {
+/// Returns where the answers of a turn begin, given the kinds of its entries and the ids of their messages. An answer may consist
+/// of several entries, with results between them.
+pub fn steps(parts: impl IntoIterator<Item = (Kind, Option<String>)>) -> Vec<usize> {
     let mut steps = Vec::new();
     let (mut answer, mut is_behind) = (None, false);
     for (at, (kind, id)) in parts.into_iter().enumerate() {

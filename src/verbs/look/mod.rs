@@ -1,5 +1,6 @@
 //! Read-only verbs: the list, a log, an entry, the graph, a comparison, statistics.
 
+pub(crate) mod course;
 pub(crate) mod diff;
 pub(crate) mod drawing;
 pub(crate) mod edges;
