@@ -117,7 +117,9 @@
 //! mend      repairs a damaged store                     -> model wire store session live disk report settings archive files change
 //! verbs     one function per verb                       -> all of these but trust and provider
 //! render    terminal output (of the program)            -> the library
-//! cli       commands (of the program)                   -> the library, render
+//! page      sessions as HTML (of the program)           -> the library, render
+//! serve     pages over HTTP (of the program)            -> nothing
+//! cli       commands (of the program)                   -> the library, render, page, serve
 //! ```
 //!
 //! A command takes this path. `cli` finds the archive and the session and calls a verb of [`verbs`]. The verb asks `change` to

@@ -29,7 +29,7 @@ use super::{CommandError, Context, models, pointed};
 use crate::render::units;
 
 /// Commands that list and name no sessions, import on their own, or are called by programs that wait.
-const WITHOUT: [&str; 17] = [
+const WITHOUT: [&str; 18] = [
     "append",
     "attach",
     "completions",
@@ -41,6 +41,7 @@ const WITHOUT: [&str; 17] = [
     "new",
     "recover",
     "redact",
+    "serve",
     "setup",
     "store",
     "trust",

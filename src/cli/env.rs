@@ -58,6 +58,8 @@ pub(crate) struct Env {
     /// What this machine remembers: `undertext` in `$XDG_STATE_HOME` or `~/.local/state`.
     pub(crate) state: Option<PathBuf>,
     pub(crate) user: Option<String>,
+    /// The name of this machine.
+    pub(crate) host: Option<String>,
     /// The path of the user's shell.
     pub(crate) shell: Option<PathBuf>,
     /// The pager and its arguments; empty for none.
@@ -194,6 +196,7 @@ impl Env {
             state: xdg("XDG_STATE_HOME", ".local/state"),
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
+            host: rustix::system::uname().nodename().to_str().ok().map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),
             pager,
             pager_variables: PAGER_VARIABLES.into_iter().filter(is_unset).collect(),
@@ -325,6 +328,18 @@ impl Env {
 
 /// Maximum number of bytes read from stdin, or from a file given instead.
 pub(crate) const STDIN: u64 = 1 << 30;
+
+/// Opens an address in the user's browser. Returns false if nothing can.
+pub(crate) fn open_in_browser(address: &str) -> bool {
+    let program = if SYSTEM == "macos" { "open" } else { "xdg-open" };
+    let started = std::process::Command::new(program)
+        .arg(address)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    started.is_ok()
+}
 
 /// Reads all of stdin.
 pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {

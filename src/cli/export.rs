@@ -1,6 +1,5 @@
 //! `export`: writes a session's file, byte for byte, or its conversation as a document.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -11,14 +10,13 @@ use undertext::disk::{self, Refusal};
 use undertext::live::{Leftovers, temporary_path};
 use undertext::model::GenerationNumber;
 use undertext::report::{BackedUp, Exported, Line};
-use undertext::verbs::{self, Archive, Bundling, Conversation, Session};
+use undertext::verbs::{self, Archive, Bundling, Session};
 
 use super::archive::{clear_leftovers, leftovers, lookup};
-use super::common::{counted, first_line, free_name, shown};
+use super::common::{counted, free_name, shown};
+use super::document::{self, Form};
 use super::error::{Kind, of_path};
-use super::{CommandError, Context, Exit, Opened, complete, pointed, settings, words};
-use crate::render::answers::Pairs;
-use crate::render::markdown::{Document, Front};
+use super::{CommandError, Context, Exit, Opened, complete, pointed, words};
 use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::{safe, units};
 
@@ -28,13 +26,11 @@ use crate::render::{safe, units};
 Examples:
   undertext export -o session.jsonl
   undertext export -o all.bundle
-  undertext export --as markdown -o session.md
-  undertext export --list
-  undertext export --generation 2 | less
+  undertext export -o session.html
 
-Without --as, you get the session's file byte for byte, secrets included. In a
-document, what audit --secrets finds is masked. FILE.bundle gets the sessions
-you name, or all, with their branches and history; `import` reads it.")]
+You get the session's file as it is, secrets included, unless FILE's name or --as
+asks for a document. A document has no secrets, thinking, reverted turns or
+pictures unless you ask. FILE.bundle has whole sessions, for `import`.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// Ids, titles or files [default: newest of this folder]
@@ -53,13 +49,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "out", conflicts_with = "list")]
     force: bool,
 
-    /// Write the current branch as a document: markdown
-    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"], hide_possible_values = true)]
-    form: Option<Form>,
-
-    /// Don't mask secrets in a document
-    #[arg(long, requires = "form", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
-    no_mask: bool,
+    #[command(flatten)]
+    document: document::Options,
 
     /// Write state N of the file, as --list numbers them
     #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
@@ -100,17 +91,17 @@ impl Args {
     }
 }
 
-/// The form of a document.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Form {
-    /// Markdown, with calls and results in fences
-    #[value(alias = "md")]
-    Markdown,
+/// The file that a document is written to.
+pub(super) struct Target<'a> {
+    pub(super) path: &'a Path,
+    pub(super) force: bool,
+    pub(super) leftovers: Option<&'a Leftovers>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let form = args.document.form(args.file())?;
     if let Some(out) = args.file().filter(|out| out.extension().is_some_and(|it| it == "bundle")) {
-        let is_whole = args.form.is_none()
+        let is_whole = form.is_none()
             && args.generation.is_none()
             && args.file.is_none()
             && !args.container
@@ -120,6 +111,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Err(CommandError::user(error));
         }
         return export_bundle(context, args, out);
+    }
+    if let Some(form) = form {
+        return export_document(context, args, form);
     }
     let opened = context.look(args.wanted()?)?;
     let session = &opened.at()?;
@@ -132,9 +126,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         clear_leftovers(context);
     }
     let leftovers = leftovers(&context.env);
-    if let Some(Form::Markdown) = args.form {
-        return document(context, args, &opened);
-    }
     let generation = match &args.file {
         Some(name) => Some(verbs::generation_of(session, name)?),
         None => args.generation,
@@ -190,6 +181,35 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
     context.tell_damaged(&damaged)
+}
+
+fn export_document(context: &mut Context, args: &Args, form: Form) -> Result<Exit, CommandError> {
+    let words: Vec<&OsStr> = match args.session.as_slice() {
+        [_, _, ..] if form == Form::Html && args.file().is_some() => {
+            args.session.iter().chain(&args.named).map(OsString::as_os_str).collect()
+        }
+        _ => args.wanted()?.into_iter().collect(),
+    };
+    let mut sessions = Vec::new();
+    for word in &words {
+        let opened = context.look(Some(word))?;
+        if !sessions.iter().any(|other: &Opened| other.session.name == opened.session.name) {
+            sessions.push(opened);
+        }
+    }
+    if words.is_empty() {
+        sessions.push(context.look(None)?);
+    }
+    let Some(path) = args.file() else {
+        return document::export(context, &args.document, form, &sessions, None);
+    };
+    for opened in &sessions {
+        check_apart(context, &opened.archive, path)?;
+    }
+    clear_leftovers(context);
+    let leftovers = leftovers(&context.env);
+    let target = Target { path, force: args.force, leftovers: leftovers.as_ref() };
+    document::export(context, &args.document, form, &sessions, Some(&target))
 }
 
 fn export_bundle(context: &mut Context, args: &Args, out: &Path) -> Result<Exit, CommandError> {
@@ -265,76 +285,6 @@ pub(super) fn bundle(
     Ok(Exit::Yes)
 }
 
-/// Writes the conversation of the current branch as Markdown.
-fn document(context: &mut Context, args: &Args, opened: &Opened) -> Result<Exit, CommandError> {
-    let session = &opened.at()?;
-    let found = verbs::conversation(session, None, usize::MAX)?;
-    let card = session.archive.store().card(session.key)?;
-    let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
-    let masks =
-        if args.no_mask { None } else { Some(verbs::masking(session, settings::masks(context)?)?) };
-    let front = Front {
-        title: title.unwrap_or("Session"),
-        session: &session.name.id,
-        agent: session.format.name(),
-        folder: card.folder.as_deref(),
-        zone: context.env.zone,
-        masks: masks.as_ref(),
-    };
-    let damaged = || found.as_ref().map_or_else(|| Ok(Vec::new()), Conversation::damaged);
-    let Some(out) = args.file() else {
-        context.output.page()?;
-        let masked = write_document(&mut context.output, front, found.as_ref())?;
-        tell_masked(context, masked);
-        return context.tell_damaged(&damaged()?);
-    };
-    let path = context.env.current_dir.join(out);
-    let (mut bytes, mut masked) = (0, 0);
-    let leftovers = leftovers(&context.env);
-    write_file(&path, args.force, leftovers.as_ref(), &mut |file| {
-        let mut file = Counted { file, bytes: 0 };
-        masked = write_document(&mut file, front, found.as_ref())?;
-        bytes = file.bytes;
-        Ok(())
-    })?;
-    context.answer(&Exported { session: &session.name.id, path: out, bytes })?;
-    context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
-    tell_masked(context, masked);
-    context.tell_damaged(&damaged()?)
-}
-
-/// Reports how many secrets were masked, and the option that shows them.
-fn tell_masked(context: &mut Context, masked: u64) {
-    if masked > 0 {
-        let masked = counted(masked, "secret is", "secrets are");
-        context.output.note(&format!("{masked} masked; --no-mask shows them"));
-    }
-}
-
-/// Writes a conversation as a document: a first pass pairs calls with results, a second one writes the text. Returns the number
-/// of masked secrets.
-fn write_document(
-    out: &mut dyn Write,
-    front: Front<'_>,
-    conversation: Option<&Conversation<'_>>,
-) -> Result<u64, CommandError> {
-    let mut document = Document::begin(out, front)?;
-    if let Some(conversation) = conversation {
-        let mut pairs = Pairs::default();
-        conversation.each(|lines| {
-            for line in lines {
-                pairs.see(line, &BTreeMap::new());
-            }
-            Ok::<_, CommandError>(())
-        })?;
-        conversation.each(|lines| {
-            let results = conversation.read(&pairs.wanted(lines))?;
-            Ok::<_, CommandError>(document.add(out, lines, &pairs.answers(&results))?)
-        })?;
-    }
-    Ok(document.end(out)?)
-}
-
 /// Lines of a file for display, with control sequences removed.
 #[derive(Default)]
 struct Shown {
@@ -349,24 +299,6 @@ impl Shown {
         let end = self.open.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let rest = self.open.split_off(end);
         safe::bytes(&std::mem::replace(&mut self.open, rest)).into_owned()
-    }
-}
-
-/// A writer that counts its bytes.
-struct Counted<'f> {
-    file: &'f mut dyn Write,
-    bytes: u64,
-}
-
-impl Write for Counted<'_> {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(part)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 
@@ -420,7 +352,7 @@ fn list(context: &mut Context, opened: &Opened) -> Result<(), CommandError> {
 }
 
 /// Creates a file atomically: complete or not at all.
-fn write_file(
+pub(super) fn write_file(
     path: &Path,
     force: bool,
     leftovers: Option<&Leftovers>,

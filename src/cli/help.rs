@@ -20,7 +20,13 @@ const EVERYDAY: [&str; 12] = [
 ];
 /// All commands in groups.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Look", &["sessions", "log", "show", "graph", "diff", "search", "status", "browse", "help"]),
+    (
+        "Look",
+        &[
+            "sessions", "log", "show", "graph", "diff", "search", "status", "browse", "serve",
+            "help",
+        ],
+    ),
     ("Go back", &["revert", "undo", "redo", "branch", "switch", "checkpoint", "resume"]),
     ("The window", &["context", "compact", "truncate", "audit"]),
     ("In and out", &["import", "export", "restore"]),

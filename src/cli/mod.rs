@@ -27,6 +27,7 @@ mod context;
 mod current;
 mod diff;
 mod doctor;
+mod document;
 mod env;
 mod error;
 mod export;
@@ -64,6 +65,7 @@ mod revert;
 mod rotations;
 mod search;
 mod secrets;
+mod serve;
 mod sessions;
 mod settings;
 mod setup;
@@ -239,6 +241,7 @@ commands! {
     Revert revert "revert",
     Rotations rotations "rotations",
     Search search "search",
+    Serve serve "serve",
     Sessions sessions "sessions",
     Setup setup "setup",
     Show show "show",

@@ -125,7 +125,7 @@ impl Output {
     }
 
     /// Creates an output that keeps both streams, painted and `columns` wide, and what reads them.
-    #[cfg(feature = "browse")]
+    #[cfg(any(feature = "browse", feature = "serve"))]
     pub(crate) fn captured(env: &Env, columns: usize) -> (Self, Captured) {
         let captured = Captured::default();
         let stream = || Box::new(captured.clone()) as Box<dyn Write>;
@@ -248,7 +248,7 @@ impl Output {
     }
 
     /// Lends stderr to a full-screen view, and returns its styles. Flushes the data and clears the progress line first.
-    #[cfg(feature = "browse")]
+    #[cfg(any(feature = "browse", feature = "serve"))]
     pub(crate) fn lend(&mut self) -> io::Result<Styles> {
         self.clear_progress();
         self.data.flush()?;
@@ -381,11 +381,11 @@ impl Write for Output {
 }
 
 /// What a captured output was sent.
-#[cfg(feature = "browse")]
+#[cfg(any(feature = "browse", feature = "serve"))]
 #[derive(Clone, Default)]
 pub(crate) struct Captured(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
-#[cfg(feature = "browse")]
+#[cfg(any(feature = "browse", feature = "serve"))]
 impl Captured {
     /// Returns the text so far.
     pub(crate) fn text(&self) -> String {
@@ -393,7 +393,7 @@ impl Captured {
     }
 }
 
-#[cfg(feature = "browse")]
+#[cfg(any(feature = "browse", feature = "serve"))]
 impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().extend_from_slice(bytes);

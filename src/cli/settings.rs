@@ -109,7 +109,7 @@ pub(crate) fn allowed_of(settings: &Settings) -> Result<Allowed, CommandError> {
 /// Returns what a document masks.
 pub(crate) fn masks(context: &mut Context) -> Result<Masks, CommandError> {
     let Mask { homes, emails } = context.settings()?.mask;
-    Ok(Masks { secrets: Some(allowed(context)?), homes, emails })
+    Ok(Masks { secrets: Some(allowed(context)?), homes, emails, ..Masks::default() })
 }
 
 /// Returns the excluded sessions for a command that does not import. A mistake in the settings excludes everything instead of

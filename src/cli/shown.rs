@@ -178,8 +178,8 @@ pub(super) fn beneath(sub_agents: &[SubAgent], naming: &Naming) -> BTreeMap<Entr
     for agent in sub_agents {
         let read =
             naming.spell(&report::Line::about("log").option("at", format!("{:.8}", agent.last)));
-        let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
-        beneath.entry(agent.caller).or_default().push(told);
+        let remark = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
+        beneath.entry(agent.caller).or_default().push(remark);
     }
     beneath
 }

@@ -88,7 +88,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Makes signals end this program at once with exit code 0. Signals that were ignored at the start stay ignored, as with nohup.
-fn end_quietly() -> std::io::Result<()> {
+pub(super) fn end_quietly() -> std::io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
         register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)))?;
     }

@@ -320,6 +320,71 @@ impl Caller<'_> {
     }
 }
 
+/// What a call is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A file, by its path.
+    File(&'a str),
+    /// A command line.
+    Command(&'a str),
+}
+
+/// Returns true if this is the name of an argument with a path.
+pub(crate) fn is_path(key: &str) -> bool {
+    PATHS.contains(&key)
+}
+
+/// Returns true if this is the name of an argument that a shell runs.
+pub(crate) fn is_command(key: &str) -> bool {
+    COMMANDS.contains(&key)
+}
+
+/// Returns true if a call is about something that `is_it` accepts.
+pub(crate) fn is_about(input: &str, is_it: &dyn Fn(Subject<'_>) -> bool) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(input) else {
+        return files_of_patch(input).any(|path| is_it(Subject::File(path)));
+    };
+    let Value::Object(given) = &value else {
+        let texts = strings(&value);
+        return texts.into_iter().flat_map(files_of_patch).any(|path| is_it(Subject::File(path)));
+    };
+    given.iter().any(|(key, value)| {
+        let line = if is_command(key) { command(value) } else { None };
+        let is_file = |path: &str| is_path(key) && is_it(Subject::File(path));
+        line.is_some_and(|line| is_it(Subject::Command(&line)))
+            || strings(value).into_iter().any(|text| {
+                is_file(text) || files_of_patch(text).any(|path| is_it(Subject::File(path)))
+            })
+    })
+}
+
+/// Returns the files that a call changes.
+#[cfg(feature = "page")]
+pub(crate) fn changed_files(input: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    let value = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
+    match &value {
+        Value::Object(given) => {
+            files.extend(first(given, &PATHS).map(|(_, path)| path));
+            if files.is_empty() {
+                let texts = given.values().flat_map(strings);
+                files.extend(texts.flat_map(files_of_patch).map(str::to_owned));
+            }
+        }
+        Value::String(text) => files.extend(files_of_patch(text).map(str::to_owned)),
+        _ => {}
+    }
+    files
+}
+
+/// Returns the files that a patch names, if a text has one.
+fn files_of_patch(text: &str) -> impl Iterator<Item = &str> {
+    patch_in(text).into_iter().flat_map(str::lines).filter_map(|line| {
+        let (what, file) = line.strip_prefix("*** ")?.split_once(": ")?;
+        what.ends_with("File").then(|| file.trim())
+    })
+}
+
 /// Returns true if an argument says where a command runs, rather than which file it works on.
 fn is_where(key: &str) -> bool {
     matches!(key, "dir_path" | "directory" | "folder" | "cwd")

@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use undertext::model::{Block, Kind};
-use undertext::verbs::{Line, Masking};
+use undertext::verbs::Line;
 use undertext::wire::Earlier;
 
 use super::answers::{Answers, is_own};
@@ -34,8 +34,6 @@ pub(crate) struct Front<'a> {
     pub(crate) agent: &'a str,
     pub(crate) folder: Option<&'a str>,
     pub(crate) zone: Zone,
-    /// What to mask; `None` masks nothing.
-    pub(crate) masks: Option<&'a Masking>,
 }
 
 /// The state of writing a document.
@@ -45,36 +43,23 @@ pub(crate) struct Document<'a> {
     own: u64,
     /// The speaker of the last entry.
     speaks: Option<Kind>,
-    /// Number of masked secrets.
-    masked: u64,
 }
 
 impl<'a> Document<'a> {
     /// Writes the beginning of a document.
     pub(crate) fn begin(out: &mut dyn Write, front: Front<'a>) -> io::Result<Self> {
-        let mut document = Self { front, own: 0, speaks: None, masked: 0 };
-        let mut room = Vec::new();
-        let mut title = safe::line(front.title).into_owned();
-        // A cut secret at the end of a title no longer matches its rule, so the title is masked by its beginning.
-        if let Some(masked) = front.masks.and_then(|masks| masks.mask_beginning(&title)) {
-            (title, document.masked) = (masked, 1);
-        }
-        writeln!(room, "# {}\n", escaped(&title))?;
-        writeln!(room, "Session {} of {}", span(front.session), span(front.agent))?;
+        writeln!(out, "# {}\n", escaped(&safe::line(front.title)))?;
+        writeln!(out, "Session {} of {}", span(front.session), span(front.agent))?;
         if let Some(folder) = front.folder {
-            writeln!(room, "in {}", span(folder))?;
+            writeln!(out, "in {}", span(folder))?;
         }
-        document.write_masked(out, &room)?;
-        Ok(document)
+        Ok(Self { front, own: 0, speaks: None })
     }
 
-    /// Writes a part of the document after masking it.
-    fn write_masked(&mut self, out: &mut dyn Write, part: &[u8]) -> io::Result<()> {
-        let Some(masks) = self.front.masks else { return out.write_all(part) };
-        let text = String::from_utf8_lossy(part);
-        let masked = masks.mask(&text);
-        self.masked += masked.secrets;
-        out.write_all(masked.text.as_bytes())
+    /// Writes the heading of a reverted branch, whose entries follow.
+    pub(crate) fn branch(&mut self, out: &mut dyn Write, words: &str) -> io::Result<()> {
+        self.speaks = None;
+        writeln!(out, "\n---\n\n*{}*", escaped(&safe::line(words)))
     }
 
     /// Writes further entries of the conversation.
@@ -108,22 +93,19 @@ impl<'a> Document<'a> {
                 message.parts().map(move |block| (is_shown, block))
             });
             for (nth, (_, block)) in blocks.enumerate().filter(|(_, (is_shown, _))| *is_shown) {
-                let mut room = Vec::new();
-                part(&mut room, front, line, block, answers.of(line, nth))?;
-                self.write_masked(out, &room)?;
+                part(out, front, line, block, answers.of(line, nth))?;
             }
         }
         Ok(())
     }
 
-    /// Writes the end of the document, and returns the number of masked secrets.
-    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<u64> {
+    /// Writes the end of the document.
+    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
         match self.own {
-            0 => {}
-            1 => writeln!(out, "\n*1 record for the agent's own use is left out.*")?,
-            n => writeln!(out, "\n*{n} records for the agent's own use are left out.*")?,
+            0 => Ok(()),
+            1 => writeln!(out, "\n*1 record for the agent's own use is left out.*"),
+            n => writeln!(out, "\n*{n} records for the agent's own use are left out.*"),
         }
-        Ok(self.masked)
     }
 }
 

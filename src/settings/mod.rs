@@ -18,6 +18,6 @@ pub use exclude::{Exclude, Exclusion};
 pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
 pub use section::{
     Channel, Compaction, EXAMPLE, Hints, Import, Limits, Mask, Model, Provider, ProviderKind,
-    Secrets, Settings, Turn, Window,
+    Secrets, Serve, Settings, Turn, Window,
 };
 pub use slip::distance;

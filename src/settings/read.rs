@@ -408,7 +408,7 @@ mod tests {
     use super::*;
     use crate::settings::{
         Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Provider, ProviderKind,
-        Secrets, Turn, Window,
+        Secrets, Serve, Turn, Window,
     };
 
     /// Reads files of the user.
@@ -504,6 +504,8 @@ mod tests {
                 "secrets.allow_entries",
                 "mask.homes",
                 "mask.emails",
+                "serve.cache",
+                "serve.minutes",
                 "keys.undo",
             ]
         );
@@ -594,6 +596,7 @@ mod tests {
             exclude: Exclude::default(),
             secrets: Secrets::default(),
             mask: Mask::default(),
+            serve: Serve::default(),
             keys: [("undo".to_owned(), vec!["u".to_owned()])].into(),
         };
         assert_eq!(settings, expected);

@@ -38,6 +38,8 @@ pub struct Settings {
     pub secrets: Secrets,
     /// What is masked in documents in addition to secrets.
     pub mask: Mask,
+    /// How `serve` keeps pages.
+    pub serve: Serve,
     /// The keys of `browse` that replace the usual ones, by the name of what they do.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -222,6 +224,22 @@ pub struct Secrets {
     pub allow_values: Vec<String>,
     /// Entries in which nothing is found, by prefixes of their ids.
     pub allow_entries: Vec<String>,
+}
+
+/// How `serve` keeps pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Serve {
+    /// Maximum size of the cached pages in MB.
+    pub cache: u64,
+    /// How many minutes a page is cached.
+    pub minutes: u64,
+}
+
+impl Default for Serve {
+    fn default() -> Self {
+        Self { cache: 64, minutes: 5 }
+    }
 }
 
 /// What is masked in documents in addition to secrets.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 27] = [
+const LAYERS: [(&str, &[&str]); 29] = [
     ("json", &[]),
     ("cover", &["json"]),
     ("dag", &[]),
@@ -89,29 +89,37 @@ const LAYERS: [(&str, &[&str]); 27] = [
             "mend",
         ],
     ),
-    // These three are the binary, which also imports the library, as `undertext::`.
+    // These are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),
     ("browse", &["render"]),
-    ("cli", &["render", "browse"]),
+    ("page", &["render"]),
+    ("serve", &[]),
+    ("cli", &["render", "browse", "page", "serve"]),
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 17] = [
+const CRATES: [(&str, &[&str]); 23] = [
     ("aho_corasick", &["cover/secrets", "secrets"]),
     ("anyhow", &["cli"]),
+    ("askama", &["page"]),
+    ("axum", &["serve"]),
+    ("base64", &["page"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("frizbee", &["browse"]),
     ("notify", &["disk/events"]),
+    ("pulldown_cmark", &["page"]),
     ("ratatui", &["browse"]),
     ("regex", &["cli", "context/facts.rs", "search"]),
     ("regex_automata", &["secrets"]),
     ("regex_syntax", &["search", "secrets"]),
     ("rusqlite", &["live/index", "store/sqlite"]),
+    ("sha2", &["page"]),
     ("signal_hook", &["browse", "cli"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),
+    ("tokio", &["serve"]),
     ("unicode_normalization", &["search"]),
     ("ureq", &["provider"]),
 ];

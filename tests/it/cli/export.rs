@@ -184,10 +184,11 @@ fn every_state_of_the_file_can_be_written() {
 #[test]
 fn a_conversation_is_a_document_to_read() {
     let env = with_examples();
-    let document = env.run(&["export", "native-tools.jsonl", "--as", "markdown"]).success().stdout;
+    let whole = ["export", "native-tools.jsonl", "--as", "markdown", "--thinking"];
+    let document = env.run(&whole).success().stdout;
     assert!(!document.contains(['\x1b', '\x07', '\r', '\u{202e}']));
     assert_snapshot!("document", document);
-    let wrote = env.run(&["export", "native-tools.jsonl", "--as", "markdown", "-o", "kettle.md"]);
+    let wrote = env.run(&[&whole[..], &["-o", "kettle.md"]].concat());
     assert_snapshot!(wrote, @"
     ------- stderr -------
     Wrote 1.8 kB to kettle.md
