@@ -29,6 +29,7 @@ mod generator;
 mod growth;
 mod kept;
 mod native;
+mod page;
 mod plain;
 mod search;
 mod secrets;
@@ -70,7 +71,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 44] = [
+    let figures: [(&str, &str, Figure); 45] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -114,6 +115,7 @@ fn main() {
         ("growth", "deep", growth::deep),
         ("browse", "keys", browse::keys),
         ("browse", "long", browse::long),
+        ("page", "page", page::page),
         ("build", "build", build::build),
     ];
     for (group, name, figure) in figures {
