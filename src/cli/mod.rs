@@ -494,6 +494,7 @@ mod tests {
                 "time",
                 "edits",
                 "private-key",
+                "short",
                 "a:direct:b",
                 "a=b",
                 "1,2",
