@@ -266,4 +266,18 @@ mod tests {
         );
         check(&masks, "file:///home/ada", "file://~", 0);
     }
+
+    #[test]
+    fn names_are_masked_as_words_and_places_can_be_marked() {
+        let names = vec![("ada".to_owned(), "user"), ("/srv/ada".to_owned(), "~")];
+        let masks = Masks { names, ..Masks::default() };
+        check(
+            &masks,
+            "ada, -ada- Ada adam x_ada /srv/ada/b",
+            "user, -user- Ada adam x_user ~/b",
+            0,
+        );
+        let masks = Masks { is_marked: true, ..masks };
+        check(&masks, "by ada", "by \u{f8f0}user\u{f8f1}", 0);
+    }
 }
