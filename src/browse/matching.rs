@@ -46,9 +46,16 @@ impl Texts {
         for word in query.split_whitespace() {
             let least = least(word);
             let mut best = vec![0; rows];
-            for found in Matcher::new(word, &config).match_list(&self.texts) {
+            // A row that lacks an earlier word is out.
+            let is_in = |(row, _): &(usize, u32)| scores.get(*row).is_some_and(Option::is_some);
+            let left: Vec<usize> =
+                self.of.iter().enumerate().filter_map(|(n, of)| is_in(of).then_some(n)).collect();
+            let texts: Vec<&str> =
+                left.iter().filter_map(|n| self.texts.get(*n)).map(String::as_str).collect();
+            for found in Matcher::new(word, &config).match_list(&texts) {
                 let score = u32::from(found.score);
-                let Some((row, weight)) = self.of.get(found.index as usize) else { continue };
+                let of = left.get(found.index as usize).and_then(|n| self.of.get(*n));
+                let Some((row, weight)) = of else { continue };
                 if score >= least
                     && let Some(best) = best.get_mut(*row)
                 {

@@ -421,14 +421,13 @@ mod screen {
             let is_current = |shown: &Shown| {
                 shown.opened.session.name == *name && shown.stamp == stamp_of(&shown.opened)
             };
-            let shown = match self.shown.take().filter(is_current) {
-                Some(shown) => shown,
-                None => {
-                    let mut context = self.hand.context("show");
-                    let opened = open(&mut context, name)?;
-                    Shown { stamp: stamp_of(&opened), context, opened }
-                }
+            let current = self.shown.take().filter(is_current);
+            let open = || {
+                let mut context = self.hand.context("show");
+                let opened = open(&mut context, name)?;
+                Ok::<_, CommandError>(Shown { stamp: stamp_of(&opened), context, opened })
             };
+            let shown = current.map_or_else(open, Ok)?;
             Ok(self.shown.insert(shown))
         }
 

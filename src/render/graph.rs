@@ -160,7 +160,7 @@ impl<'a> Rows<'a> {
     /// Draws the edges of all nodes, so that rows can be filled in any order.
     #[cfg(feature = "browse")]
     pub(crate) fn all_edges(&mut self) -> Result<Vec<Edges>, OpsError> {
-        let mut all = Vec::with_capacity(self.graph.len());
+        let mut all = Vec::with_capacity(self.graph.count());
         for outlined in self.graph.outline() {
             let Outlined { node, parents, kind, .. } = outlined?;
             let room = self.room(node, parents);

@@ -238,7 +238,9 @@ impl<'a> Paths<'a> {
         for (head, names) in self.heads {
             heads.entry(replays.same(head, is_known)).or_default().extend(names);
         }
-        heads.values_mut().for_each(|names| names.sort());
+        for names in heads.values_mut() {
+            names.sort();
+        }
         let ends = |entry: EntryNumber| {
             heads.contains_key(&entry)
                 || !places.behind(entry).is_empty()
@@ -334,20 +336,20 @@ impl Drawing<'_> {
         &self,
         mut each: impl FnMut(GraphNode) -> Result<(), E>,
     ) -> Result<(), E> {
-        for first in (0..self.len()).step_by(BATCH) {
+        for first in (0..self.count()).step_by(BATCH) {
             self.nodes(first..first + BATCH)?.into_iter().try_for_each(&mut each)?;
         }
         Ok(())
     }
 
     /// Returns the number of nodes.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.stretches.len()
     }
 
     /// Reads a range of nodes, as far as there are any.
     pub fn nodes(&self, range: Range<usize>) -> Result<Vec<GraphNode>, OpsError> {
-        let range = range.start.min(self.len())..range.end.min(self.len());
+        let range = range.start.min(self.count())..range.end.min(self.count());
         let stretches = self.stretches.get(range.clone()).unwrap_or_default();
         let mut facts = Facts::read(self.session, stretches, &self.damages)?;
         range.zip(stretches).map(|(n, stretch)| self.node(n, stretch, &mut facts)).collect()

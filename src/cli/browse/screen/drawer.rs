@@ -121,7 +121,7 @@ impl Drawer {
                 let due = begun + begun.elapsed() * SHARE;
                 self.answer(&board, || Instant::now() >= due && stamp_of(&opened) != stamp)?
             } else {
-                for first in (0..drawing.len()).step_by(BLOCK) {
+                for first in (0..drawing.count()).step_by(BLOCK) {
                     self.hand.send(board.block(first)?);
                 }
                 Next::Whole
@@ -164,9 +164,8 @@ impl Drawer {
                     }
                     self.hand.send(found);
                 }
-                Some(_) => {}
                 None if has_changed() => return Ok(Next::Changed),
-                None => {}
+                _ => {}
             }
         }
     }
@@ -203,7 +202,7 @@ impl<'a> Board<'a> {
             title: common::titled(session.archive.store().card(session.key)?.title.as_deref()),
             facts: graph::facts(context, opened, drawing.edited)?,
             columns,
-            rows: drawing.len(),
+            rows: drawing.count(),
             counts: rows.counts()?,
             head: drawing.head,
             is_whole: true,
