@@ -6,7 +6,9 @@ use undertext::model::{EntryId, SessionName};
 use undertext::report::{GraphNode, ListedSession};
 use undertext::verbs::Line;
 
+use super::reader::Draft;
 use super::seek::Sought;
+use crate::render::conversation::Row;
 use crate::render::graph::Counts;
 use crate::render::style::Span;
 
@@ -157,6 +159,8 @@ pub(crate) enum Effect {
     Read(SessionName, String),
     /// Read an entry as it was before it was cut.
     Whole(SessionName, EntryId),
+    /// Lay out conversations.
+    LayOut(Vec<Draft>),
     /// Try a command line, changing nothing, and report what it would do.
     Plan(Vec<String>),
     /// Run a command line and show its report.
@@ -185,7 +189,14 @@ pub(crate) enum Effect {
 impl Effect {
     /// Returns true if a newer request of this kind replaces it.
     pub(crate) fn is_replaced(&self) -> bool {
-        matches!(self, Self::Graph(..) | Self::Read(..) | Self::Search(_) | Self::Seek { .. })
+        matches!(
+            self,
+            Self::Graph(..)
+                | Self::Read(..)
+                | Self::LayOut(_)
+                | Self::Search(_)
+                | Self::Seek { .. }
+        )
     }
 }
 
@@ -209,6 +220,8 @@ pub(crate) enum Answer {
         end: Option<BranchEnd>,
     },
     Conversation(Conversation),
+    /// The rows of a conversation.
+    LaidOut(Draft, Vec<Row>),
     /// An entry without its cuts.
     Whole(SessionName, Box<Line>),
     /// What a command line would do, and the agent that has the session open.

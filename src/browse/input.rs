@@ -25,7 +25,9 @@ impl Browse {
             KeyCode::Char('z') if is_control => return self.act(Act::Suspend),
             _ => {}
         }
-        if self.dialog.is_some() {
+        if self.layout.is_too_small() {
+            // Nothing is visible that a key could be meant for.
+        } else if self.dialog.is_some() {
             self.on_dialog_key(key);
         } else if self.is_typing {
             self.on_field_key(key);
@@ -150,7 +152,7 @@ impl Browse {
             }
             Outcome::Copies => {
                 if let Dialog::Compare(compare) = dialog {
-                    self.out.ask(Effect::Copy(compare.text(self.look)));
+                    self.out.ask(Effect::Copy(compare.text()));
                     self.out.say(Label::Dim, "copied the pair, if your terminal allows it");
                 }
             }
@@ -210,7 +212,7 @@ impl Browse {
     /// Moves the cursor of a pane to one of its visible rows.
     fn click(&mut self, pane: Pane, row: usize) {
         let at = match pane {
-            Pane::Sessions => Some(self.list.cursor.top + row),
+            Pane::Sessions => self.list.lines(self.look).nth(row).map(|(at, _)| at),
             Pane::Turns => self.turns.at_line(row),
             Pane::Reading => Some(self.reader.cursor.top + row),
         };

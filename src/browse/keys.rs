@@ -27,7 +27,7 @@ impl Pane {
 pub(crate) enum Act {
     Down, Up, First, Last, HalfDown, HalfUp, Left, Right, NextPane, Focus(Pane),
     NextTurn, PreviousTurn, PageDown, PageUp, Jump(Jump), Repeat, Return, Open, Back, Close, Quit,
-    Suspend, Larger, Smaller, Range, Detail, Thoughts, UnfoldAll, Find, FindNext, FindPrevious, Scope,
+    Suspend, Larger, Smaller, Range, Detail, Thoughts, Files, UnfoldAll, Find, FindNext, FindPrevious, Scope,
     Agent, SearchAll, CopyCommand, CopyTurn, CopyPrompt, CopyPlace, CopyCode, Revert, Keep, Compare,
     Switch, Name, Resume, ResumeInWindow, Undo, Redo, Lost, Command, Messages, Help,
 }
@@ -108,6 +108,7 @@ pub(crate) const TABLE: &[Key] = &[
     key(Act::Smaller, "smaller", &["_"], ALL, "give this pane less room", ""),
     key(Act::Detail, "detail", &["t"], ALL, "tools: titles, short, full", ""),
     key(Act::Thoughts, "thoughts", &["T"], ALL, "the model's thoughts: hidden, a line, full", ""),
+    key(Act::Files, "files", &["f"], &[Pane::Reading], "only the edits of this turn, or everything", ""),
     key(Act::UnfoldAll, "unfold-all", &["Z"], ALL, "unfold everything, or fold it again", ""),
     key(Act::FindNext, "find-next", &["n"], CONVERSATION, "next match", ""),
     key(Act::FindPrevious, "find-previous", &["N"], CONVERSATION, "previous match", ""),

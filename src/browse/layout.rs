@@ -122,6 +122,11 @@ impl Layout {
         usize::from(pane.width).saturating_sub(2)
     }
 
+    /// Returns the width of the conversation's rows; 0 if they are not shown.
+    pub(super) fn reading_width(self) -> usize {
+        usize::from(self.frame().reading.width).saturating_sub(2)
+    }
+
     /// Returns the pane at a cell, and the row below its title.
     pub(super) fn pane_at(self, x: u16, y: u16) -> Option<(Pane, usize)> {
         let frame = self.frame();

@@ -1,5 +1,6 @@
 //! The pane of the sessions: the list, and what narrows it.
 
+use chrono::Datelike as _;
 use undertext::model::{SessionName, Timestamp};
 
 use super::cursor::Cursor;
@@ -81,6 +82,31 @@ impl List {
         at.is_some()
     }
 
+    /// Returns the lines from the first visible row on: rows, and the headings above them.
+    pub(super) fn lines(&self, look: Look) -> impl Iterator<Item = (usize, Option<String>)> {
+        let rows = self.cursor.top..self.shown.len();
+        rows.flat_map(move |at| {
+            let heading = self.heading(at, look).map(|heading| (at, Some(heading)));
+            heading.into_iter().chain([(at, None)])
+        })
+    }
+
+    /// Returns the heading above a row, if another month begins there. Matches of a filter have no order in time.
+    fn heading(&self, at: usize, look: Look) -> Option<String> {
+        let month = |at: usize| self.row(at).and_then(|row| month_of(row, look));
+        let before = at.checked_sub(1).and_then(month);
+        month(at).filter(|month| self.filter.text.is_empty() && before.as_ref() != Some(month))
+    }
+
+    /// Scrolls so that the cursor is visible in a pane of this height.
+    pub(super) fn fit(&mut self, height: usize, look: Look) {
+        self.cursor.fit(height);
+        let at = self.cursor.at;
+        while self.cursor.top < at && !self.lines(look).take(height).any(|it| it == (at, None)) {
+            self.cursor.top += 1;
+        }
+    }
+
     /// Finds the rows that the scope, the agent and the filter admit.
     fn narrow(&mut self, look: Look) {
         let Look { zone, now, .. } = look;
@@ -138,4 +164,16 @@ impl List {
         self.narrow(look);
         self.put_cursor(name.as_ref());
     }
+}
+
+/// Returns the month of a session that is neither open nor of this week.
+fn month_of(row: &SessionRow, look: Look) -> Option<String> {
+    let is_old = |at: &Timestamp| !row.listed.open && at.0 < look.now.0 - WEEK;
+    let active = row.listed.card.active.filter(is_old)?;
+    let [then, now] = [active, look.now].map(|time| look.zone.moment(time));
+    Some(if (then.year(), then.month()) == (now.year(), now.month()) {
+        "earlier this month".to_owned()
+    } else {
+        then.format(if then.year() == now.year() { "%B" } else { "%B %Y" }).to_string()
+    })
 }

@@ -356,6 +356,13 @@ mod tests {
                         Effect::Read(name, place) => {
                             Some(conversation(name.clone(), place.clone()))
                         }
+                        Effect::LayOut(drafts) => {
+                            for draft in drafts {
+                                let answer = Answer::LaidOut(draft.clone(), draft.lay_out());
+                                self.browse.on_answer(answer);
+                            }
+                            None
+                        }
                         Effect::Plan(args) => Some(Answer::Plan {
                             args: args.clone(),
                             report: Report {
@@ -387,6 +394,7 @@ mod tests {
                         effect,
                         Effect::Graph(..)
                             | Effect::Read(..)
+                            | Effect::LayOut(_)
                             | Effect::Rows { .. }
                             | Effect::Seek { .. }
                     );
@@ -449,8 +457,8 @@ mod tests {
                 it.reader.cursor.top,
                 it.list.scope,
                 it.list.agent,
-                it.reader.detail,
-                it.reader.thoughts,
+                it.reader.fold.detail,
+                it.reader.fold.thoughts,
                 it.is_typing,
                 self.asked,
                 it.turns.range(),
@@ -826,6 +834,39 @@ mod tests {
     }
 
     #[test]
+    fn every_dialog_fits_a_small_terminal() {
+        for (name, keys) in [
+            ("change", "2 r n o"),
+            ("search_narrow", "s r e t r y"),
+            ("name", "2 m b e f o r e"),
+            ("command", ": t r u n"),
+            ("text", "L"),
+        ] {
+            let mut driven = driven(80, 24);
+            driven.keys(keys);
+            assert_snapshot!(name, driven.seen());
+        }
+    }
+
+    #[test]
+    fn months_separate_older_sessions_and_the_cursor_skips_them() {
+        let mut driven = driven(100, 16);
+        driven.browse.on_answer(sessions(30));
+        let seen = driven.keys("f G").seen();
+        let seen = driven.keys("g g").seen() + &seen;
+        let months: Vec<&str> = seen.lines().filter(|line| line.starts_with("───")).collect();
+        let is_month = |n: usize, month: &str| months[n].starts_with(&format!("─── {month} ─"));
+        assert!(is_month(0, "earlier this month") && is_month(1, "October"), "{seen}");
+        for n in 1..30 {
+            let seen = driven.keys("j").seen();
+            assert_eq!(driven.browse.list.cursor.at, n);
+            assert!(seen.lines().any(|line| line.starts_with('▌')), "{seen}");
+        }
+        let seen = driven.keys("/ g o").seen();
+        assert!(!seen.contains("October"), "matches have no months: {seen}");
+    }
+
+    #[test]
     fn the_help_finds_a_key_and_runs_it() {
         let mut driven = driven(80, 24);
         driven.keys("2 ? r e d o");
@@ -850,6 +891,48 @@ mod tests {
         driven.keys("/ m o r e enter enter");
         let seen = driven.seen();
         assert!(seen.contains("line 16") && !seen.contains("unfolds"), "{seen}");
+    }
+
+    #[test]
+    fn no_key_lays_out_a_long_turn() {
+        let text = |n: usize| Block::Text(format!("word {n}\n\n").repeat(5_000_000 / 8));
+        let short = |n: u64| Block::Text(format!("entry {n}"));
+        let entries = (1..=20_000).map(|n| line(1, Kind::Assistant, short(n)));
+        let entries = entries
+            .zip(1..)
+            .map(|(line, n)| undertext::verbs::Line { n: EntryNumber::new(n), ..line });
+        for lines in [vec![line(1, Kind::Assistant, text(1))], entries.collect()] {
+            let mut driven = driven(120, 32);
+            driven.keys("2 3");
+            let Answer::Conversation(shown) = conversation(name(0), "@3".to_owned()) else {
+                panic!("a conversation")
+            };
+            driven.browse.on_answer(Answer::Conversation(Conversation { lines, ..shown }));
+            let area = Rect::new(0, 0, 120, 32);
+            let mut last = None;
+            for key in "Z t t T j G + / x esc n f f space J K Z Z".split(' ') {
+                let before = super::reader::LAID_OUT.get();
+                driven.browse.on_key(pressed(key));
+                driven.browse.draw(area, &mut Buffer::empty(area));
+                let asked = driven.browse.take_effects();
+                let is_draft = |effect: &&Effect| matches!(effect, Effect::LayOut(_));
+                assert!(asked.iter().filter(is_draft).count() <= 1, "{key}");
+                assert_eq!(super::reader::LAID_OUT.get(), before, "{key}");
+                last = asked.into_iter().find(|it| is_draft(&it)).or(last);
+                if key == "T" {
+                    // What was asked for last is answered, and all keys work on it.
+                    let Some(Effect::LayOut(drafts)) = &last else { panic!("asked for") };
+                    let draft = drafts[0].clone();
+                    let rows = draft.lay_out();
+                    driven.browse.on_answer(Answer::LaidOut(draft, rows));
+                    driven.browse.on_key(pressed("G"));
+                    assert!(driven.browse.reader.rows().len() > 20_000);
+                    assert!(driven.browse.reader.cursor.at >= 20_000);
+                    assert!(driven.browse.reader.text().is_some_and(|it| it.len() > 200_000));
+                    assert!(driven.browse.reader.find("1", cursor::Way::Backward));
+                }
+            }
+        }
     }
 
     #[test]
@@ -938,7 +1021,8 @@ mod tests {
             driven.open = (next(9) == 0).then(|| "Some Agent (pid 1)".to_owned());
             let key = pressed(&keys[next(keys.len())]);
             let is_enter = key.code == KeyCode::Enter;
-            match &driven.browse.dialog {
+            let is_visible = !driven.browse.layout.is_too_small();
+            match driven.browse.dialog.as_ref().filter(|_| is_visible) {
                 Some(Dialog::Change(change))
                     if (is_enter || key == pressed("ctrl-o")) && change.arrived == 0 =>
                 {

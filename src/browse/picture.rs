@@ -258,6 +258,11 @@ mod tests {
             }
             for _ in 0..4 {
                 for effect in browse.take_effects() {
+                    if let Effect::LayOut(drafts) = &effect {
+                        for draft in drafts {
+                            browse.on_answer(Answer::LaidOut(draft.clone(), draft.lay_out()));
+                        }
+                    }
                     answer(&mut browse, effect);
                 }
             }

@@ -4,10 +4,9 @@ use ratatui::layout::{Margin, Position, Rect};
 use ratatui::widgets::{Clear, Widget as _};
 
 use super::canvas::{Canvas, after, columns};
-use super::compare::Compare;
+use super::compare::{Compare, width_of_side};
 use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
 use super::keys::{Keys, TABLE};
-use super::state::Look;
 use super::view::glyph;
 use crate::render::safe;
 use crate::render::style::{Label, Span};
@@ -16,15 +15,11 @@ use crate::render::wrap::wrap;
 /// Maximum width of a dialog with a question.
 const WIDEST: u16 = 86;
 
-/// From this width on, two turns are side by side.
-const SIDE_BY_SIDE: u16 = 72;
-
 /// The place of a dialog, and what its texts need.
 pub(super) struct Popup<'a> {
     pub(super) canvas: Canvas<'a>,
     pub(super) area: Rect,
     pub(super) keys: &'a Keys,
-    pub(super) look: Look,
     /// The word for the shown session.
     pub(super) word: Option<&'a str>,
 }
@@ -58,7 +53,8 @@ impl Popup<'_> {
 
     /// Draws a box in the middle, and returns its inside.
     fn draw_box(&mut self, size: (u16, u16), title: &str) -> Rect {
-        let (width, height) = (size.0.min(self.area.width), size.1.min(self.area.height));
+        let width = size.0.min(self.area.width.saturating_sub(2));
+        let height = size.1.min(self.area.height);
         let at = Rect {
             x: self.area.x + (self.area.width - width) / 2,
             y: self.area.y + (self.area.height - height) / 2,
@@ -150,17 +146,17 @@ impl Popup<'_> {
         let size = (self.area.width.saturating_sub(2), self.area.height.saturating_sub(2));
         let inside = self.draw_box(size, &compare.title());
         let body = Rect { height: inside.height.saturating_sub(2), ..inside };
-        let is_wide = inside.width >= SIDE_BY_SIDE;
-        let half = if is_wide { (body.width.saturating_sub(3)) / 2 } else { body.width };
+        let half = width_of_side(body.width);
+        let is_wide = half < body.width;
         let heights = if is_wide { body.height } else { body.height / 2 };
-        let rows = compare.rows(usize::from(half), self.look);
-        for (n, (rows, head)) in rows.iter().zip(["reverted", "now"]).enumerate() {
+        let rows = compare.rows();
+        for (n, (rows, head)) in rows.into_iter().zip(["reverted", "now"]).enumerate() {
             let n = u16::from(n > 0);
             let (x, y) = if is_wide { (n * (half + 3), 0) } else { (0, n * heights) };
             let side = Rect { x: body.x + x, y: body.y + y, width: half, height: heights };
             self.canvas.put(side, Label::Heading, head);
             for (row, line) in side.rows().skip(1).zip(rows) {
-                self.canvas.put_line(row, line);
+                self.canvas.put_line(row, &line.spans);
             }
             if is_wide && n == 0 {
                 let bar = Rect { x: side.right() + 1, width: 1, ..side };

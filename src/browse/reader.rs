@@ -1,14 +1,18 @@
 //! The reading pane: the conversation of a turn as rows, with a cursor, folds and matches.
+//!
+//! Invariant: nothing is laid out here. What must be is a [`Draft`], and its rows come as an answer.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::sync::Arc;
 
-use undertext::model::{EntryId, EntryNumber, EntrySet, Kind, Message};
+use undertext::model::{Block, EntryId, EntryNumber, EntrySet, Kind, Message};
 use undertext::report;
 use undertext::verbs::Line;
 
 use super::cursor::{Cursor, Way};
-use super::data::Conversation;
+use super::data::{Conversation, text_of};
 use super::state::Look;
+use crate::render::call::Caller;
 use crate::render::conversation::{self, Detail, Manner, Row};
 use crate::render::style::{Label, Styles};
 use crate::render::{harness, prose};
@@ -16,70 +20,170 @@ use crate::render::{harness, prose};
 /// A placeholder for the command that shows the rest of a text.
 const OPENS: &str = "⏎ unfolds";
 
-/// A conversation, laid out for a width.
-pub(super) struct Reader {
-    pub(super) shown: Option<Conversation>,
+/// How much is shown of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fold {
     pub(super) detail: Detail,
     pub(super) thoughts: Detail,
-    pub(super) cursor: Cursor,
-    /// The rows, and the width that they are laid out for; empty if they must be laid out again.
-    rows: Option<(usize, Vec<Row>)>,
     opened: EntrySet,
+    /// Show only the calls that edit files.
+    pub(super) has_files_only: bool,
+}
+
+impl Fold {
+    /// Calls in this detail, and no thoughts.
+    pub(super) fn new(detail: Detail) -> Self {
+        let thoughts = Detail::Titles;
+        Self { detail, thoughts, opened: EntrySet::default(), has_files_only: false }
+    }
+}
+
+/// A conversation to lay out for a width. A long one takes a while, so the face does it in another thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(super) shown: Arc<Conversation>,
+    pub(super) columns: usize,
+    pub(super) look: Look,
+    pub(super) fold: Fold,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many entries were laid out.
+    pub(super) static LAID_OUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl PartialEq for Draft {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = Arc::ptr_eq(&self.shown, &other.shown);
+        is_same && (self.columns, &self.fold) == (other.columns, &other.fold)
+    }
+}
+
+impl Eq for Draft {}
+
+impl Draft {
+    /// Lays the conversation out.
+    pub(crate) fn lay_out(&self) -> Vec<Row> {
+        let Conversation { lines, beneath, folder, .. } = &*self.shown;
+        let manner = Manner {
+            styles: Styles::PLAIN,
+            zone: self.look.zone,
+            now: self.look.now,
+            columns: Some(self.columns),
+            detail: self.fold.detail,
+            thoughts: self.fold.thoughts,
+            opened: Some(&self.fold.opened),
+            every: false,
+            folder: folder.as_deref(),
+            prose: Some(prose::rows),
+            spell: &|_: &report::Line| OPENS.to_owned(),
+        };
+        let mut lines = Cow::Borrowed(lines);
+        if self.fold.has_files_only {
+            let edits = |line: &Line| line.messages.iter().flat_map(Message::parts).any(is_edit);
+            lines.to_mut().retain(edits);
+        }
+        #[cfg(test)]
+        LAID_OUT.set(LAID_OUT.get() + lines.len());
+        let mut rows = Vec::new();
+        let mut each = |row| {
+            rows.push(row);
+            Ok(())
+        };
+        // Writing to a list does not fail.
+        let _ = conversation::each_row(&lines, beneath, manner, &mut each);
+        rows
+    }
+}
+
+/// The rows of a conversation, and what they were laid out from. They stay until newer ones are there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pages {
+    from: Option<Draft>,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Pages {
+    /// Returns a draft unless it is laid out.
+    pub(super) fn missing(&self, draft: Draft) -> Option<Draft> {
+        Some(draft).filter(|draft| self.from.as_ref() != Some(draft))
+    }
+
+    /// Returns true if these are rows of a conversation.
+    pub(super) fn are_of(&self, shown: &Arc<Conversation>) -> bool {
+        self.from.as_ref().is_some_and(|from| Arc::ptr_eq(&from.shown, shown))
+    }
+
+    pub(super) fn replace(&mut self, draft: Draft, rows: Vec<Row>) {
+        *self = Self { from: Some(draft), rows };
+    }
+
+    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+        self.rows.iter().map(|row| text_of(&row.spans))
+    }
+}
+
+/// The conversation that is shown.
+pub(super) struct Reader {
+    pub(super) shown: Option<Arc<Conversation>>,
+    pub(super) fold: Fold,
+    pub(super) cursor: Cursor,
+    pages: Pages,
 }
 
 impl Reader {
     pub(super) fn new() -> Self {
-        Self {
-            shown: None,
-            detail: Detail::Short,
-            thoughts: Detail::Short,
-            cursor: Cursor::default(),
-            rows: None,
-            opened: EntrySet::default(),
-        }
+        let fold = Fold { thoughts: Detail::Short, ..Fold::new(Detail::Short) };
+        Self { shown: None, fold, cursor: Cursor::default(), pages: Pages::default() }
     }
 
     /// Shows a conversation. The cursor and the folds stay if it is the one that was shown.
     pub(super) fn show(&mut self, shown: Conversation) {
         let key = |it: &Conversation| (it.session.clone(), it.place.clone());
-        if self.shown.as_ref().map(key) != Some(key(&shown)) {
+        if self.shown.as_deref().map(key) != Some(key(&shown)) {
             self.cursor = Cursor::default();
-            self.opened = EntrySet::default();
+            self.fold.opened = EntrySet::default();
         }
-        self.shown = Some(shown);
-        self.rows = None;
+        self.shown = Some(Arc::new(shown));
     }
 
     /// Shows nothing.
     pub(super) fn clear(&mut self) {
         self.shown = None;
-        self.rows = None;
+        self.pages = Pages::default();
     }
 
     /// Replaces the cut form of an entry.
     pub(super) fn replace(&mut self, whole: &Line) {
-        let lines = self.shown.iter_mut().flat_map(|shown| &mut shown.lines);
+        // Else it would be copied, because this refers to it too.
+        self.pages.from = None;
+        let lines = self.shown.iter_mut().flat_map(|shown| &mut Arc::make_mut(shown).lines);
         lines.filter(|line| line.n == whole.n).for_each(|line| line.clone_from(whole));
-        self.rows = None;
     }
 
-    /// Lays the conversation out for a width, if it is not yet.
-    pub(super) fn lay_out(&mut self, columns: usize, look: Look) {
-        if self.rows.as_ref().is_some_and(|(wide, _)| *wide == columns) {
+    /// Returns what must be laid out for a width.
+    pub(super) fn missing(&self, columns: usize, look: Look) -> Option<Draft> {
+        let (shown, fold) = (self.shown.clone()?, self.fold.clone());
+        self.pages.missing(Draft { shown, columns, look, fold })
+    }
+
+    /// Shows rows, if they are of this conversation. The cursor stays in its entry.
+    pub(super) fn lay_out(&mut self, draft: Draft, rows: Vec<Row>) {
+        let Some(shown) = self.shown.as_ref().filter(|it| Arc::ptr_eq(it, &draft.shown)) else {
             return;
+        };
+        let entry = self.rows().get(self.cursor.at).and_then(|row| row.entry);
+        let is_it = |row: &Row| row.entry == entry;
+        if self.pages.are_of(shown) && !rows.get(self.cursor.at).is_some_and(is_it) {
+            self.cursor.at = rows.iter().position(is_it).unwrap_or(self.cursor.at);
         }
-        let fold =
-            Fold { detail: self.detail, thoughts: self.thoughts, opened: Some(&self.opened) };
-        let rows = self.shown.as_ref().map(|shown| {
-            lay_out(&shown.lines, &shown.beneath, shown.folder.as_deref(), columns, look, fold)
-        });
-        let rows = rows.unwrap_or_default();
         self.cursor.limit(rows.len());
-        self.rows = Some((columns, rows));
+        self.pages.replace(draft, rows);
     }
 
     pub(super) fn rows(&self) -> &[Row] {
-        self.rows.as_ref().map_or(&[], |(_, rows)| rows)
+        &self.pages.rows
     }
 
     /// Scrolls by a page.
@@ -91,36 +195,30 @@ impl Reader {
     /// Unfolds or folds the entry under the cursor. Returns the entry if it was unfolded.
     pub(super) fn toggle(&mut self) -> Option<EntryNumber> {
         let entry = self.rows().get(self.cursor.at)?.entry?;
-        let is_open = self.opened.contains(entry);
+        let opened = &mut self.fold.opened;
+        let is_open = opened.contains(entry);
         if is_open {
-            self.opened = self.opened.iter().filter(|other| *other != entry).collect();
+            *opened = opened.iter().filter(|other| *other != entry).collect();
         } else {
-            self.opened.insert(entry);
+            opened.insert(entry);
         }
-        self.rows = None;
         (!is_open).then_some(entry)
     }
 
     /// Unfolds everything, or folds it if everything is unfolded.
     pub(super) fn toggle_all(&mut self) {
         let all: EntrySet = self.lines().iter().map(|line| line.n).collect();
-        let is_open = all.iter().all(|entry| self.opened.contains(entry));
-        self.opened = if is_open { EntrySet::default() } else { all };
-        self.rows = None;
-    }
-
-    pub(super) fn set_detail(&mut self) {
-        self.detail = next(self.detail);
-        self.rows = None;
-    }
-
-    pub(super) fn set_thoughts(&mut self) {
-        self.thoughts = next(self.thoughts);
-        self.rows = None;
+        let is_open = all.iter().all(|entry| self.fold.opened.contains(entry));
+        self.fold.opened = if is_open { EntrySet::default() } else { all };
     }
 
     pub(super) fn lines(&self) -> &[Line] {
         self.shown.as_ref().map_or(&[], |shown| &shown.lines)
+    }
+
+    /// Returns true if the turn at a place is shown.
+    pub(super) fn is_at(&self, place: Option<&str>) -> bool {
+        self.shown.as_ref().is_some_and(|shown| Some(&*shown.place) == place)
     }
 
     /// Returns the user's prompt.
@@ -155,64 +253,18 @@ impl Reader {
         [first].into_iter().chain(results).find(|line| !line.cuts.is_empty())?.id
     }
 
-    /// Returns the texts of the rows.
-    pub(super) fn texts(&self) -> Vec<String> {
-        let text = |row: &Row| row.spans.iter().map(|(_, text)| text.as_str()).collect();
-        self.rows().iter().map(text).collect()
+    /// Returns the text of the turn as it is shown.
+    pub(super) fn text(&self) -> Option<String> {
+        let is_shown = self.pages.are_of(self.shown.as_ref()?);
+        is_shown.then(|| self.pages.texts().collect::<Vec<_>>().join("\n"))
     }
 
     /// Moves the cursor to the next or previous match. Returns false if nothing matches.
     pub(super) fn find(&mut self, sought: &str, way: Way) -> bool {
-        let texts = self.texts();
-        self.cursor.find(&texts, sought, way)
+        let (rows, sought) = (&self.pages.rows, sought.to_lowercase());
+        let has = |row: &Row| text_of(&row.spans).to_lowercase().contains(&sought);
+        self.cursor.find(rows.len(), way, |at| rows.get(at).is_some_and(has))
     }
-}
-
-/// How much is shown of a conversation.
-#[derive(Clone, Copy)]
-pub(super) struct Fold<'a> {
-    detail: Detail,
-    thoughts: Detail,
-    opened: Option<&'a EntrySet>,
-}
-
-impl Fold<'_> {
-    /// Calls as one line each, and no thoughts.
-    pub(super) const TITLES: Self =
-        Self { detail: Detail::Titles, thoughts: Detail::Titles, opened: None };
-    pub(super) const SHORT: Self = Self { detail: Detail::Short, ..Self::TITLES };
-}
-
-/// Lays a conversation out for a width.
-pub(super) fn lay_out(
-    lines: &[Line],
-    beneath: &BTreeMap<EntryId, Vec<String>>,
-    folder: Option<&str>,
-    columns: usize,
-    look: Look,
-    fold: Fold<'_>,
-) -> Vec<Row> {
-    let manner = Manner {
-        styles: Styles::PLAIN,
-        zone: look.zone,
-        now: look.now,
-        columns: Some(columns),
-        detail: fold.detail,
-        thoughts: fold.thoughts,
-        opened: fold.opened,
-        every: false,
-        folder,
-        prose: Some(prose::rows),
-        spell: &|_: &report::Line| OPENS.to_owned(),
-    };
-    let mut rows = Vec::new();
-    let mut each = |row| {
-        rows.push(row);
-        Ok(())
-    };
-    // Writing to a list does not fail.
-    let _ = conversation::each_row(lines, beneath, manner, &mut each);
-    rows
 }
 
 /// Returns true if a row is one of a block of code.
@@ -222,8 +274,14 @@ fn is_code(row: &Row) -> bool {
         && row.spans.iter().all(|(label, text)| *label == Label::Code || text.trim().is_empty())
 }
 
+/// Returns true if a block is a call that edits a file.
+fn is_edit(block: &Block) -> bool {
+    let Block::Call { name, input, .. } = block else { return false };
+    !Caller { name, folder: None, whole: false }.say(input).body.is_empty()
+}
+
 /// Returns the next amount of detail.
-fn next(detail: Detail) -> Detail {
+pub(super) fn next(detail: Detail) -> Detail {
     match detail {
         Detail::Titles => Detail::Short,
         Detail::Short => Detail::Full,

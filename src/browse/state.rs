@@ -19,7 +19,7 @@ use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
 use super::keys::{Act, Keys, Pane};
 use super::layout::{Layout, Zoom};
 use super::list::List;
-use super::reader::Reader;
+use super::reader::{Draft, Reader, next};
 use super::seek::Sought;
 use super::turns::{Turns, Wanted};
 use crate::render::style::{Label, Span, Styles};
@@ -29,7 +29,7 @@ use crate::render::time::Zone;
 const MESSAGES: usize = 200;
 
 /// The ambient values that texts depend on.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) styles: Styles,
     pub(crate) zone: Zone,
@@ -56,6 +56,8 @@ pub(crate) struct Browse {
     /// The width that the graph was asked for, and the place that was asked for; `None` if they must be read again.
     drawn: Option<usize>,
     read: Option<String>,
+    /// What is being laid out.
+    drafts: Vec<Draft>,
     /// The first of two keys.
     pub(super) pending: Option<String>,
     /// True while the filter or the text to find is typed.
@@ -141,6 +143,7 @@ impl Browse {
             reader: Reader::new(),
             drawn: None,
             read: None,
+            drafts: Vec::new(),
             pending: None,
             is_typing: false,
             sought: Field::default(),
@@ -175,7 +178,23 @@ impl Browse {
             self.out.ask(Effect::Read(session.clone(), place.clone()));
             self.read = Some(place);
         }
+        let drafts = self.missing_drafts();
+        if drafts != self.drafts {
+            self.out.ask(Effect::LayOut(drafts.clone()));
+            self.drafts = drafts;
+        }
         std::mem::take(&mut self.out.effects)
+    }
+
+    /// Returns what is shown and must be laid out.
+    fn missing_drafts(&self) -> Vec<Draft> {
+        let columns = self.layout.reading_width();
+        let reader = self.reader.missing(columns, self.look).filter(|_| columns > 0);
+        let compared = match &self.dialog {
+            Some(Dialog::Compare(compare)) => compare.missing(self.layout.size.0, self.look),
+            _ => Vec::new(),
+        };
+        reader.into_iter().chain(compared).collect()
     }
 
     /// Adapts to the size of the screen.
@@ -241,6 +260,12 @@ impl Browse {
                     self.reader.show(shown);
                 }
             }
+            Answer::LaidOut(draft, rows) => {
+                if let Some(Dialog::Compare(compare)) = &mut self.dialog {
+                    compare.lay_out(&draft, &rows);
+                }
+                self.reader.lay_out(draft, rows);
+            }
             Answer::Whole(session, line) => {
                 if self.turns.is_shown(&session) {
                     self.reader.replace(&line);
@@ -259,6 +284,8 @@ impl Browse {
                 }
             }
             Answer::Done { args, report } => self.show_done(&args, report),
+            // A dialog that was opened meanwhile stays.
+            Answer::Shown { .. } | Answer::Compared(_) if self.dialog.is_some() => {}
             Answer::Shown { args, report } => {
                 let title = self.spelled(&args);
                 self.dialog = Some(Dialog::Text(Text { title, lines: report.lines, top: 0 }));
@@ -398,8 +425,12 @@ impl Browse {
             Act::Suspend => self.out.ask(Effect::Suspend),
             Act::Larger | Act::Smaller => self.layout.set_zoom(act),
             Act::Range => self.turns.toggle_range(),
-            Act::Detail => self.reader.set_detail(),
-            Act::Thoughts => self.reader.set_thoughts(),
+            Act::Detail => self.reader.fold.detail = next(self.reader.fold.detail),
+            Act::Thoughts => self.reader.fold.thoughts = next(self.reader.fold.thoughts),
+            Act::Files => {
+                let fold = &mut self.reader.fold;
+                fold.has_files_only = !fold.has_files_only;
+            }
             Act::UnfoldAll => self.reader.toggle_all(),
             Act::Find => self.is_typing = true,
             Act::FindNext => self.find(Way::Forward),
@@ -413,7 +444,7 @@ impl Browse {
                 self.copy(act);
             }
             Act::Revert | Act::Keep | Act::Undo | Act::Redo => {
-                let change = Proposal::plan(act, &self.turns, self.reader.prompt());
+                let change = Proposal::plan(act, &self.turns, self.prompt());
                 if let Some(change) = change {
                     self.open_change(change);
                 }
@@ -555,11 +586,17 @@ impl Browse {
         }
     }
 
+    /// Returns the prompt of the turn under the cursor, if it was read.
+    fn prompt(&self) -> Option<String> {
+        let place = self.turns.turn().map(super::data::TurnRow::place);
+        self.reader.prompt().filter(|_| self.reader.is_at(place.as_deref()))
+    }
+
     fn copy(&mut self, act: Act) {
         let (text, what) = match act {
             Act::CopyCommand => (self.command(), "the command"),
-            Act::CopyTurn => (Some(self.reader.texts().join("\n")), "the turn"),
-            Act::CopyPrompt => (self.reader.prompt(), "the prompt"),
+            Act::CopyTurn => (self.reader.text(), "the turn"),
+            Act::CopyPrompt => (self.prompt(), "the prompt"),
             Act::CopyCode => (self.reader.code(), "the code"),
             _ => (self.turns.place(), "the place"),
         };

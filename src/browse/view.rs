@@ -43,24 +43,23 @@ impl Browse {
             Some(dialog) => {
                 let canvas = Canvas { buffer, styles: self.look.styles };
                 let word = self.turns.word.as_deref();
-                popup::Popup { canvas, area, keys: &self.keys, look: self.look, word }.draw(dialog)
+                popup::Popup { canvas, area, keys: &self.keys, word }.draw(dialog)
             }
             None => cursor,
         }
     }
 
-    /// Lays out what is shown, and keeps the cursors in sight.
+    /// Keeps the cursors in sight.
     fn fit(&mut self, frame: Frame) {
         let below = |area: Rect, heads: u16| usize::from(area.height.saturating_sub(heads));
         if !frame.sessions.is_empty() {
-            self.list.cursor.fit(below(frame.sessions, 1 + u16::from(has_filter(self))));
+            let height = below(frame.sessions, 1 + u16::from(has_filter(self)));
+            self.list.fit(height, self.look);
         }
         if !frame.turns.is_empty() {
             self.turns.fit(below(frame.turns, 1 + facts_of(frame)));
         }
         if !frame.reading.is_empty() {
-            let room = usize::from(frame.reading.width).saturating_sub(2);
-            self.reader.lay_out(room, self.look);
             self.reader.cursor.fit(below(frame.reading, 1));
         }
     }
@@ -169,8 +168,9 @@ impl Panes<'_> {
 
     fn draw_session_rows(&mut self, area: Rect) {
         let list = &self.it.list;
-        let rows = (list.cursor.top..).map_while(|at| list.row(at));
-        let rows: Vec<&SessionRow> = rows.take(area.height.into()).collect();
+        let lines: Vec<_> = list.lines(self.it.look).take(area.height.into()).collect();
+        let rows = lines.iter().filter(|(_, heading)| heading.is_none());
+        let rows: Vec<&SessionRow> = rows.filter_map(|(at, _)| list.row(*at)).collect();
         let has_room = area.width >= ROOMY;
         let mut agents: Vec<&str> = rows.iter().map(|row| &*row.listed.name.format).collect();
         agents.sort_unstable();
@@ -187,7 +187,14 @@ impl Panes<'_> {
             _ => columns.iter().map(|row| safe::width(&row[n])).max().unwrap_or(0) + 1,
         };
         let widths = [0, 1, 2].map(width);
-        for (n, (line, (row, texts))) in area.rows().zip(rows.iter().zip(&columns)).enumerate() {
+        let mut rows = rows.iter().zip(&columns);
+        for (line, (at, heading)) in area.rows().zip(&lines) {
+            if let Some(heading) = heading {
+                self.canvas.rule(line);
+                self.canvas.put(after(line, 3), Label::Dim, &format!(" {heading} "));
+                continue;
+            }
+            let Some((row, texts)) = rows.next() else { break };
             let mut rest = after(line, 1);
             for (label, text) in marks_of(row).into_iter().rev() {
                 rest = self.canvas.put_right(rest, label, &format!("{text} "));
@@ -207,7 +214,7 @@ impl Panes<'_> {
             );
             spans.push((Label::Plain, safe::line(&row.title).into_owned()));
             self.canvas.put_line(rest, &spans);
-            if list.cursor.top + n == list.cursor.at {
+            if *at == list.cursor.at {
                 self.canvas.mark_row(line, self.it.layout.focus == Pane::Sessions);
             }
         }
@@ -320,7 +327,9 @@ impl Panes<'_> {
         }
         let place = self.it.turns.turn().map(super::data::TurnRow::place).unwrap_or_default();
         let title = if self.frame.is_wide { format!("3 {place}") } else { place };
-        let detail = match self.it.reader.detail {
+        let fold = &self.it.reader.fold;
+        let detail = match fold.detail {
+            _ if fold.has_files_only => "edits only",
             Detail::Titles => "tools: titles",
             Detail::Short => "tools: short",
             Detail::Full => "tools: full",
@@ -330,6 +339,9 @@ impl Panes<'_> {
         let rows = self.it.reader.rows();
         if rows.is_empty() && self.it.turns.turn().is_some() && self.it.reader.shown.is_none() {
             return self.draw_words(area, "Reading …");
+        }
+        if rows.is_empty() && fold.has_files_only {
+            return self.draw_words(area, "This turn edited no file. f shows everything");
         }
         let shown = rows.iter().enumerate().skip(self.it.reader.cursor.top);
         for (line, (at, row)) in area.rows().zip(shown) {

@@ -7,6 +7,7 @@
 //! the screen     keys ──> state ──> Effect ─┐                    state <── Answer
 //! the worker     Read, Plan, Run, Show      ├─> verb ──> report ──────────┤
 //! the drawer     Graph, Rows, Seek          ├─> rows of a graph ──────────┤
+//! the setter     LayOut                     ├─> rows of a conversation ───┤
 //! the searcher   Search                     └─> hits ─────────────────────┤
 //! the lister     every few seconds                the list of sessions ───┘
 //! ```
@@ -167,6 +168,9 @@ mod screen {
         let (searcher, newest) = (hand.clone(), Arc::new(AtomicU64::new(0)));
         let asked_last = Arc::clone(&newest);
         thread::spawn(move || searcher.search_all(&searched, &asked_last));
+        let (drafts, drafted) = channel();
+        let setter = hand.clone();
+        thread::spawn(move || setter.lay_out_all(&drafted));
         let queue = VecDeque::new();
         thread::spawn(move || Worker { hand, asked, queue, changes, shown: None }.work());
         let mut ask = |effect: Effect| {
@@ -178,6 +182,7 @@ mod screen {
                     return None;
                 }
                 Effect::Graph(..) | Effect::Rows { .. } | Effect::Seek { .. } => draws.send(effect),
+                Effect::LayOut(_) => drafts.send(effect),
                 Effect::Search(words) => {
                     let n = newest.fetch_add(1, Ordering::Relaxed) + 1;
                     let _ = searches.send((n, words));
@@ -475,6 +480,18 @@ mod screen {
             context.output = Output::silent(&self.env);
             *context.output.naming() = naming;
             context
+        }
+
+        /// Lays out conversations.
+        fn lay_out_all(&self, asked: &Receiver<Effect>) {
+            let mut queue = VecDeque::new();
+            while let Ok(request) = next(asked, &mut queue, LISTED) {
+                let Some(Effect::LayOut(drafts)) = request else { continue };
+                for draft in drafts {
+                    let rows = draft.lay_out();
+                    self.send(Answer::LaidOut(draft, rows));
+                }
+            }
         }
 
         /// Lists the sessions again and again, first a few of them, until nobody needs it.

@@ -55,8 +55,6 @@ const WIDTH: usize = 100;
 const LEAST: usize = 16;
 /// The columns that an entry's id takes after its call.
 const ID: usize = 10;
-/// Maximum length of a text that is laid out as Markdown, in bytes.
-const LONGEST_PROSE: usize = 64 << 10;
 /// The placeholder for redacted thinking.
 const REDACTED: &str = "[redacted_thinking]";
 
@@ -601,10 +599,8 @@ impl<'a> Teller<'a> {
         if text.is_empty() {
             return Ok(());
         }
-        // A very long text is shown as it is written, because a screen lays it out between two keys.
-        let is_short = text.len() <= LONGEST_PROSE || !self.is_full(line);
         let is_prose = label == Label::Plain && !matches!(line.kind, Kind::User | Kind::Note);
-        let prose = self.manner.prose.filter(|_| is_prose && is_short);
+        let prose = self.manner.prose.filter(|_| is_prose);
         let (head, mark, tail) = if let Some((rows, width)) = prose.zip(self.room(indent)) {
             let (head, mark, _) = self.shortened(line, text, room, Some(width));
             for spans in rows(&head.join("\n"), width) {
