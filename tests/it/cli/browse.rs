@@ -1,7 +1,7 @@
 //! `browse` in a real terminal: what a person sees, what changes, and how the terminal is left.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -15,8 +15,9 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::screens::terminal;
-use super::{conversation, newest_operation};
+use super::{conversation, json, newest_operation};
 use crate::env::TestEnv;
+use crate::needs;
 
 /// How long a text may take to appear.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -59,12 +60,15 @@ impl Cells {
         let mut rest = sent;
         while let Some(c) = rest.chars().next() {
             if let Some(sequence) = rest.strip_prefix("\x1b[") {
-                let end = sequence.find(|c: char| ('@'..='~').contains(&c)).unwrap();
+                // A sequence may not have arrived whole.
+                let end = sequence.find(|c: char| ('@'..='~').contains(&c));
+                let Some(end) = end else { return };
                 let (parameters, ending) = sequence.split_at(end);
                 self.control(parameters, ending.chars().next().unwrap());
                 rest = &ending[1..];
             } else if let Some(sequence) = rest.strip_prefix("\x1b]") {
-                rest = sequence.split_once('\x07').unwrap().1;
+                let Some((_, after)) = sequence.split_once('\x07') else { return };
+                rest = after;
             } else if matches!(c, '\r' | '\n') {
                 // Sent by the terminal itself before the screen opens.
                 rest = &rest[1..];
@@ -75,9 +79,8 @@ impl Cells {
                     Some(cell) if wide > 0 => *cell = c.to_string(),
                     _ => {}
                 }
-                for n in 1..wide {
-                    self.rows[self.at.1][self.at.0 + n] = String::new();
-                }
+                let row = self.rows.get_mut(self.at.1).into_iter().flatten();
+                row.skip(self.at.0 + 1).take(wide.max(1) - 1).for_each(String::clear);
                 self.at.0 += wide;
                 rest = &rest[c.len_utf8()..];
             }
@@ -91,6 +94,13 @@ impl Cells {
                 self.at = (column.parse::<usize>().unwrap() - 1, row.parse::<usize>().unwrap() - 1);
             }
             'J' => self.rows.iter_mut().flatten().for_each(|cell| " ".clone_into(cell)),
+            'K' => {
+                self.rows
+                    .get_mut(self.at.1)
+                    .into_iter()
+                    .flatten()
+                    .for_each(|it| " ".clone_into(it));
+            }
             'm' | 'h' | 'l' => {}
             _ => panic!("unknown sequence {parameters}{ending}"),
         }
@@ -108,6 +118,8 @@ struct Screen {
     terminal: OwnedFd,
     child: Child,
     sent: String,
+    /// The beginning of a character.
+    pending: Vec<u8>,
     size: (u16, u16),
     before: Termios,
 }
@@ -128,14 +140,12 @@ impl Screen {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Self { host, terminal, child, sent: String::new(), size, before }
+        Self { host, terminal, child, sent: String::new(), pending: Vec::new(), size, before }
     }
 
     fn text(&self) -> String {
         let mut cells = Cells::new(self.size.0.into(), self.size.1.into());
-        // A sequence may not have arrived whole.
-        let end = self.sent.rfind('\x1b').filter(|at| self.sent.len() - at < 12);
-        cells.feed(&self.sent[..end.unwrap_or(self.sent.len())]);
+        cells.feed(&self.sent);
         cells.text()
     }
 
@@ -153,30 +163,56 @@ impl Screen {
 
     #[track_caller]
     fn wait_for(&mut self, is_it: &dyn Fn(&str) -> bool, texts: &[&str]) -> String {
-        let (mut buffer, mut pending) = (vec![0; 1 << 16], Vec::new());
         let begun = Instant::now();
         loop {
             let shown = self.text();
             if is_it(&shown) {
                 return shown;
             }
-            let mut polled = [PollFd::new(&self.host, PollFlags::IN)];
-            let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
-            let is_sent = poll(&mut polled, Some(&wait)).unwrap() > 0;
             assert!(begun.elapsed() < LIMIT, "{texts:?} in:\n{shown}");
-            if !is_sent {
-                continue;
+            self.read(Duration::from_secs(1)).unwrap_or_else(|_| panic!("{texts:?} in:\n{shown}"));
+        }
+    }
+
+    /// Reads what the program sends within a time. Returns false if that is nothing.
+    fn read(&mut self, wait: Duration) -> io::Result<bool> {
+        let mut polled = [PollFd::new(&self.host, PollFlags::IN)];
+        let wait = Timespec::try_from(wait).unwrap();
+        if poll(&mut polled, Some(&wait)).unwrap() == 0 {
+            return Ok(false);
+        }
+        let mut buffer = [0; 1 << 16];
+        let n = self.host.read(&mut buffer)?;
+        self.pending.extend_from_slice(&buffer[..n]);
+        // A character may not have arrived whole.
+        let whole = match std::str::from_utf8(&self.pending) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        self.sent.push_str(std::str::from_utf8(&self.pending[..whole]).unwrap());
+        self.pending.drain(..whole);
+        Ok(true)
+    }
+
+    /// Resizes the terminal, and waits until all keys before were handled and everything was drawn.
+    fn redraw(&mut self, size: (u16, u16)) -> String {
+        while self.read(Duration::ZERO).unwrap() {}
+        self.sent.clear();
+        resize(&self.host, size);
+        self.size = size;
+        let blank = format!("\x1b[1;1H{}", " ".repeat(size.0.into()));
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < LIMIT, "nothing is drawn at {size:?}: {:?}", self.sent);
+            // What was cleared is drawn, and then the cursor is shown or hidden.
+            let cleared = ["\x1b[2J", "\x1b[J", "\x1b[2K", &blank].map(|it| self.sent.find(it));
+            if let Some(at) = cleared.into_iter().flatten().min()
+                && self.sent[at..].contains("\x1b[?25")
+            {
+                self.sent.drain(..at);
+                return self.text();
             }
-            let n =
-                self.host.read(&mut buffer).unwrap_or_else(|_| panic!("{texts:?} in:\n{shown}"));
-            pending.extend_from_slice(&buffer[..n]);
-            // A character may not have arrived whole.
-            let whole = match std::str::from_utf8(&pending) {
-                Ok(text) => text.len(),
-                Err(error) => error.valid_up_to(),
-            };
-            self.sent.push_str(std::str::from_utf8(&pending[..whole]).unwrap());
-            pending.drain(..whole);
+            self.read(Duration::from_secs(1)).unwrap();
         }
     }
 
@@ -320,6 +356,107 @@ fn resizes_are_drawn_and_signals_leave_the_terminal_as_it_was() {
         kill_process(Pid::from_child(&screen.child), signal).unwrap();
         assert_eq!(screen.ends().signal(), Some(signal.as_raw()), "{name}");
     }
+}
+
+/// Keys that neither leave the screen nor end it. `enter` is typed apart from them.
+const KEYS: &str = "j k G g c r f e n . , h l 1 2 3 + _ t T Z z / N s a u U b m v L y p ? ! J K R D x 日 \
+    \x1b \x1b \x1b \x1b[A \x1b[B \x1b[C \x1b[D \x1b[H \x1b[F \x1b[5~ \x1b[6~ \t \x7f \x04 \x15 \x12 \x17 \
+    \x1b[<0;20;6M \x1b[<0;70;6M \x1b[<0;70;20M \x1b[<65;70;20M \x1b[<64;20;6M \x1b[200~ab\x1b[201~";
+const SIZES: [(u16, u16); 6] = [(40, 10), (60, 16), (80, 24), (100, 30), (120, 32), (200, 50)];
+
+/// Returns the verbs of all changes that a person made, oldest first, with their sessions.
+fn changes(env: &TestEnv) -> Vec<(String, String)> {
+    let listed = env.run(&["operations", "--all", "-n", "0", "--json"]).success().stdout;
+    let made = listed.lines().map(json).map(|it| {
+        let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+        (text("command"), text("session"))
+    });
+    let mut made: Vec<_> = made.filter(|(verb, _)| verb != "import").collect();
+    made.reverse();
+    made
+}
+
+/// Returns the verb that `enter` runs on this screen, and the title of its dialog.
+fn asked(shown: &str) -> Option<(String, String)> {
+    let title = shown.lines().find_map(|line| line.split_once("╭─ "))?.1.to_owned();
+    if let Some((_, field)) = shown.split_once("▏ ").filter(|_| title.starts_with("Name ")) {
+        let is_named = !field.lines().next()?.trim_matches([' ', '│']).is_empty();
+        return is_named.then(|| ("checkpoint".to_owned(), title));
+    }
+    let keys = shown.lines().find(|line| line.contains("^o and resume"))?;
+    let (verb, _) = keys.split_once('⏎')?.1.trim().split_once(' ')?;
+    let is_again = shown.contains("again to confirm");
+    (!is_again).then(|| (verb.to_owned(), title))
+}
+
+#[test]
+fn random_keys_on_a_terminal_change_only_what_was_confirmed() {
+    let presses = needs::rounds(2_000, 100_000);
+    let seed = std::process::id();
+    let env = machine();
+    let before = changes(&env);
+    let mut screen = Screen::open(&env, &[], (120, 32));
+    screen.wait(&["1 session of 3"]);
+    let mut random = u64::from(seed);
+    let mut next = |below: usize| {
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % below
+    };
+    let keys: Vec<&str> = KEYS.split(' ').filter(|key| !key.is_empty()).chain([" "]).collect();
+    let (mut pressed, mut confirmed) = (0, Vec::new());
+    while pressed < presses {
+        let many = 1 + next(40);
+        let typed: String = (0..many).map(|_| keys[next(keys.len())]).collect();
+        screen.keys(&typed);
+        pressed += many + 1;
+        let size =
+            SIZES[(SIZES.iter().position(|it| *it == screen.size).unwrap() + 1 + next(5)) % 6];
+        let mut shown = screen.redraw(size);
+        if shown.contains("Reading what this would change") {
+            screen.wait_without("Reading what this would change");
+            shown = screen.text();
+        }
+        // The help runs what is under its cursor, which may leave the screen.
+        let is_help = shown.contains("Keys of this pane");
+        let asked = asked(&shown);
+        screen.keys(if is_help { "\x1b" } else { "\r" });
+        let Some(asked) = asked else { continue };
+        let (begun, many) = (Instant::now(), confirmed.len());
+        let is_made = loop {
+            let made = changes(&env).len() - before.len();
+            if made > many || screen.text().contains("nothing was changed") {
+                break made > many;
+            }
+            assert!(begun.elapsed() < LIMIT, "seed {seed}: {asked:?} in:\n{}", screen.text());
+            screen.read(Duration::from_millis(50)).unwrap();
+        };
+        confirmed.extend(is_made.then_some(asked));
+    }
+    // One that was asked for last may have a field.
+    screen.keys("\x1b");
+    screen.redraw((121, 32));
+    screen.keys("\x1b");
+    screen.redraw((120, 32));
+    screen.keys("\x03");
+    assert!(screen.ends().success(), "seed {seed}");
+    let mut made = changes(&env);
+    before
+        .iter()
+        .for_each(|it| drop(made.swap_remove(made.iter().position(|at| at == it).unwrap())));
+    // The title names the session.
+    let session = |title: &str| {
+        let mut sessions = made.iter().map(|(_, session)| session);
+        let is_it = |id: &str| title.split(' ').any(|it| it.len() > 1 && id.starts_with(it));
+        sessions.find(|id| is_it(id)).cloned().unwrap_or_default()
+    };
+    let mut asked: Vec<_> =
+        confirmed.iter().map(|(verb, title)| (verb.clone(), session(title))).collect();
+    made.sort();
+    asked.sort();
+    assert_eq!(made, asked, "seed {seed}");
+    assert!(presses < 10_000 || confirmed.len() > 20, "seed {seed}: {confirmed:?}");
+    env.run(&["verify"]).success();
 }
 
 #[test]
