@@ -69,6 +69,8 @@ impl Cells {
             } else if let Some(sequence) = rest.strip_prefix("\x1b]") {
                 let Some((_, after)) = sequence.split_once('\x07') else { return };
                 rest = after;
+            } else if rest == "\x1b" {
+                return;
             } else if matches!(c, '\r' | '\n') {
                 // Sent by the terminal itself before the screen opens.
                 rest = &rest[1..];
@@ -181,7 +183,7 @@ impl Screen {
         if poll(&mut polled, Some(&wait)).unwrap() == 0 {
             return Ok(false);
         }
-        let mut buffer = [0; 1 << 16];
+        let mut buffer = [0; 1 << 13];
         let n = self.host.read(&mut buffer)?;
         self.pending.extend_from_slice(&buffer[..n]);
         // A character may not have arrived whole.
