@@ -78,6 +78,17 @@ pub(super) fn after(area: Rect, taken: usize) -> Rect {
     Rect { x: area.x + taken, width: area.width - taken, ..area }
 }
 
+/// Returns an area without its first and its last column.
+pub(super) fn inset(area: Rect) -> Rect {
+    after(Rect { width: area.width.saturating_sub(1), ..area }, 1)
+}
+
+/// Returns an area without its first rows.
+pub(super) fn below(area: Rect, taken: u16) -> Rect {
+    let taken = taken.min(area.height);
+    Rect { y: area.y + taken, height: area.height - taken, ..area }
+}
+
 /// Returns the style that equals a label's escape sequence.
 pub(super) fn style(styles: Styles, label: Label) -> Style {
     let code = label.code().filter(|_| styles.is_coloured()).unwrap_or_default();

@@ -189,14 +189,8 @@ pub(crate) enum Effect {
 impl Effect {
     /// Returns true if a newer request of this kind replaces it.
     pub(crate) fn is_replaced(&self) -> bool {
-        matches!(
-            self,
-            Self::Graph(..)
-                | Self::Read(..)
-                | Self::LayOut(_)
-                | Self::Search(_)
-                | Self::Seek { .. }
-        )
+        use Effect::{Graph, LayOut, Read, Search, Seek};
+        matches!(self, Graph(..) | Read(..) | LayOut(_) | Search(_) | Seek { .. })
     }
 }
 

@@ -225,7 +225,7 @@ fn complete(field: &mut Field, candidates: &Candidates) {
 }
 
 /// A change to confirm.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Proposal {
     pub(super) title: String,
     /// The command line that makes it.
@@ -248,17 +248,7 @@ pub(super) struct Proposal {
 impl Proposal {
     /// Creates the dialog of a command line.
     pub(super) fn new(title: String, args: Vec<String>) -> Self {
-        Self {
-            title,
-            args,
-            report: None,
-            note: None,
-            open: None,
-            prompt: None,
-            arrived: 0,
-            places: Vec::new(),
-            may_wait: true,
-        }
+        Self { title, args, may_wait: true, ..Self::default() }
     }
 
     /// Returns the dialog of a change of the shown session.

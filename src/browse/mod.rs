@@ -68,6 +68,11 @@ mod tests {
         ["Investigate retry logic in the webhook worker", "Speed up 日本語の検索", HOSTILE, "Go"];
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
+    thread_local! {
+        /// How many entries were laid out.
+        pub(super) static LAID_OUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
     fn entry_id(n: usize) -> EntryId {
         EntryId::new([u8::try_from(n).unwrap(); 32])
     }
@@ -670,6 +675,19 @@ mod tests {
     }
 
     #[test]
+    fn a_late_answer_replaces_no_dialog() {
+        for keys in ["2 g r b", "2 g r c", "2 L"] {
+            let mut driven = driven(120, 32);
+            let (before, last) = keys.rsplit_once(' ').unwrap();
+            driven.keys(before);
+            driven.browse.on_key(pressed(last));
+            driven.browse.on_key(pressed("u"));
+            driven.answer();
+            assert!(driven.seen().contains("Undo the last change"), "{keys}: {}", driven.seen());
+        }
+    }
+
+    #[test]
     fn an_open_session_gets_the_change_at_its_next_resume() {
         let mut driven = driven(80, 24);
         driven.open = Some("Some Agent (pid 4242, pts/3)".to_owned());
@@ -911,13 +929,13 @@ mod tests {
             let area = Rect::new(0, 0, 120, 32);
             let mut last = None;
             for key in "Z t t T j G + / x esc n f f space J K Z Z".split(' ') {
-                let before = super::reader::LAID_OUT.get();
+                let before = LAID_OUT.get();
                 driven.browse.on_key(pressed(key));
                 driven.browse.draw(area, &mut Buffer::empty(area));
                 let asked = driven.browse.take_effects();
                 let is_draft = |effect: &&Effect| matches!(effect, Effect::LayOut(_));
                 assert!(asked.iter().filter(is_draft).count() <= 1, "{key}");
-                assert_eq!(super::reader::LAID_OUT.get(), before, "{key}");
+                assert_eq!(LAID_OUT.get(), before, "{key}");
                 last = asked.into_iter().find(|it| is_draft(&it)).or(last);
                 if key == "T" {
                     // What was asked for last is answered, and all keys work on it.

@@ -47,12 +47,6 @@ pub(crate) struct Draft {
     pub(super) fold: Fold,
 }
 
-#[cfg(test)]
-thread_local! {
-    /// How many entries were laid out.
-    pub(super) static LAID_OUT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
 impl PartialEq for Draft {
     fn eq(&self, other: &Self) -> bool {
         let is_same = Arc::ptr_eq(&self.shown, &other.shown);
@@ -85,7 +79,7 @@ impl Draft {
             lines.to_mut().retain(edits);
         }
         #[cfg(test)]
-        LAID_OUT.set(LAID_OUT.get() + lines.len());
+        super::tests::LAID_OUT.set(super::tests::LAID_OUT.get() + lines.len());
         let mut rows = Vec::new();
         let mut each = |row| {
             rows.push(row);

@@ -352,7 +352,8 @@ impl Browse {
         }
         match (sought, row) {
             (Sought::BranchEnd, _) => {
-                if let Some(purpose) = self.purpose.take() {
+                // A dialog that was opened meanwhile stays.
+                if let Some(purpose) = self.purpose.take().filter(|_| self.dialog.is_none()) {
                     self.at_branch_end(purpose, end);
                 }
             }

@@ -5,7 +5,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use super::canvas::{Canvas, after, columns, style};
+use super::canvas::{Canvas, after, below, columns, inset, style};
 use super::data::{Graph, SessionRow};
 use super::keys::{Key, Pane, TABLE};
 use super::layout::{Frame, LEAST};
@@ -51,16 +51,16 @@ impl Browse {
 
     /// Keeps the cursors in sight.
     fn fit(&mut self, frame: Frame) {
-        let below = |area: Rect, heads: u16| usize::from(area.height.saturating_sub(heads));
+        let height_of = |area: Rect, heads: u16| usize::from(below(area, heads).height);
         if !frame.sessions.is_empty() {
-            let height = below(frame.sessions, 1 + u16::from(has_filter(self)));
+            let height = height_of(frame.sessions, 1 + u16::from(has_filter(self)));
             self.list.fit(height, self.look);
         }
         if !frame.turns.is_empty() {
-            self.turns.fit(below(frame.turns, 1 + facts_of(frame)));
+            self.turns.fit(height_of(frame.turns, 1 + facts_of(frame)));
         }
         if !frame.reading.is_empty() {
-            self.reader.cursor.fit(below(frame.reading, 1));
+            self.reader.cursor.fit(height_of(frame.reading, 1));
         }
     }
 }
@@ -97,8 +97,7 @@ impl Panes<'_> {
     }
 
     fn draw_head(&mut self) {
-        let area =
-            after(Rect { width: self.frame.head.width.saturating_sub(1), ..self.frame.head }, 1);
+        let area = inset(self.frame.head);
         let (shown, all) = (self.it.list.shown.len() as u64, self.it.list.all.rows.len() as u64);
         let scope = match self.it.list.scope {
             Scope::Here => self.it.list.all.here.clone(),
@@ -139,7 +138,7 @@ impl Panes<'_> {
         let room = usize::from(rest.width).saturating_sub(4);
         let title = format!("{mark}{} ", safe::clip(&safe::line(title), room));
         self.canvas.put(after(rest, 1), label, &title);
-        Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }
+        below(area, 1)
     }
 
     fn draw_sessions(&mut self) -> Option<Position> {
@@ -156,7 +155,7 @@ impl Panes<'_> {
             let x = area.x + columns(3 + safe::width(&text));
             cursor = (self.it.is_typing && self.it.layout.focus == Pane::Sessions)
                 .then_some(Position { x, y: area.y });
-            area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+            area = below(area, 1);
         }
         if self.it.list.shown.is_empty() {
             self.draw_no_sessions(area);
@@ -272,21 +271,14 @@ impl Panes<'_> {
         };
         let mut area = self.draw_title(self.frame.turns, Pane::Turns, &title, &right);
         if self.frame.is_wide {
-            let facts =
-                self.it.turns.graph.as_ref().map(|graph| graph.facts.clone()).unwrap_or_default();
-            let counts = counts_of(self.it.turns.graph.as_ref());
+            let facts = graph.map(|graph| graph.facts.clone()).unwrap_or_default();
+            let counts = counts_of(graph);
             for (line, left, right) in [(0, facts, counts), (1, context, String::new())] {
-                let line = Rect {
-                    y: area.y + line,
-                    height: 1,
-                    width: area.width.saturating_sub(1),
-                    ..area
-                };
-                let right = format!("  {right}");
-                let rest = self.canvas.put_right(after(line, 1), Label::Dim, &right);
+                let line = inset(below(area, line));
+                let rest = self.canvas.put_right(line, Label::Dim, &format!("  {right}"));
                 self.canvas.put(rest, Label::Dim, &left);
             }
-            area = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
+            area = below(area, 3);
         }
         let words = match (&self.it.turns.session, &self.it.turns.graph) {
             (Some(_), None) => "Reading the session …",
@@ -316,7 +308,7 @@ impl Panes<'_> {
                 if n == 0 && at == turns.cursor.at && !to.is_empty() {
                     self.canvas.mark_row(to, self.it.layout.focus == Pane::Turns);
                 }
-                left = Rect { y: left.y + to.height, height: left.height - to.height, ..left };
+                left = below(left, 1);
             }
         }
     }
@@ -390,10 +382,7 @@ impl Panes<'_> {
 
     /// Draws the command that shows the same, or on a narrow screen what was said last.
     fn draw_command(&mut self) {
-        let area = after(
-            Rect { width: self.frame.command.width.saturating_sub(1), ..self.frame.command },
-            1,
-        );
+        let area = inset(self.frame.command);
         match &self.it.out.message {
             Some((label, text)) if !self.frame.is_wide => self.canvas.put(area, *label, text),
             _ => {
@@ -405,10 +394,7 @@ impl Panes<'_> {
     }
 
     fn draw_status(&mut self) {
-        let area = after(
-            Rect { width: self.frame.status.width.saturating_sub(1), ..self.frame.status },
-            1,
-        );
+        let area = inset(self.frame.status);
         let Some(graph) = self.it.turns.graph.as_ref().filter(|_| !area.is_empty()) else { return };
         let state = match (&graph.deleted, &graph.open) {
             (Some(file), _) => {
@@ -429,7 +415,7 @@ impl Panes<'_> {
     }
 
     fn draw_keys(&mut self, area: Rect) -> Option<Position> {
-        let area = after(Rect { width: area.width.saturating_sub(1), ..area }, 1);
+        let area = inset(area);
         if let Some(first) = &self.it.pending {
             let menu = self.it.keys.after(self.it.layout.focus, first);
             let menu = menu.map(|(next, row)| format!("{next} {}", brief_of(row)));
