@@ -16,7 +16,7 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-use crate::{Arguments, Times, bytes, growth, own, plain::Agent, text};
+use crate::{Arguments, Times, bytes, growth, own, plain::Agent};
 
 const SESSIONS: usize = 10_000;
 const ENTRIES: usize = 1_000_000;
