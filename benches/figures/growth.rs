@@ -79,7 +79,7 @@ pub(crate) fn lists(_: &Arguments) {
         ("lists", &["sessions", "-n", "50"]),
         ("lists-id", &["log", &session, "-n", "1"]),
         ("lists-status", &["status", &session[..8]]),
-        ("lists-stats", &["store", "stats"]),
+        ("lists-sizes", &["store", "sizes"]),
     ];
     for (name, args) in rows {
         compare_programs(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use undertext::report::{Indexed, Report as _};
-use undertext::verbs::{self, Archive, Stats};
+use undertext::verbs::{self, AgentSizes, Archive};
 
 use super::common::counted;
 use super::words::ONE_OR_ALL;
@@ -20,7 +20,7 @@ use crate::render::units::{self, DIGITS};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  undertext store stats
+  undertext store sizes
   undertext store backup ~/undertext-monday"
 )]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ enum StoreCommand {
     Index(IndexArgs),
     Pack(PackArgs),
     Rebuild(RebuildArgs),
-    Stats(StatsArgs),
+    Sizes(SizesArgs),
 }
 
 /// Write all sessions to one file while agents keep writing
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         StoreCommand::Index(args) => index(context, args),
         StoreCommand::Pack(args) => pack(context, args),
         StoreCommand::Rebuild(args) => rebuild(context, args),
-        StoreCommand::Stats(args) => stats(context, args),
+        StoreCommand::Sizes(args) => sizes(context, args),
     }
 }
 
@@ -170,24 +170,24 @@ pub(crate) fn bring_index_along(
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("session", |arg| arg.help(ONE_OR_ALL)), after_help = "\
 Examples:
-  undertext store stats
-  undertext store stats 7c2a
+  undertext store sizes
+  undertext store sizes 7c2a
 
 Lines and long texts that sessions share are stored once.")]
-struct StatsArgs {
+struct SizesArgs {
     #[command(flatten)]
     about: About,
 }
 
-fn stats(context: &mut Context, args: &StatsArgs) -> Result<Exit, CommandError> {
+fn sizes(context: &mut Context, args: &SizesArgs) -> Result<Exit, CommandError> {
     if let Some(wanted) = args.about.wanted()? {
-        return stats_of_one(context, wanted);
+        return sizes_of_one(context, wanted);
     }
     let archive = context.open_reader()?;
     let mut table = Table::new([Left, Right, Right, Right]);
-    for stats in verbs::stats(&archive)? {
-        context.answer(&stats)?;
-        let Stats { agent, sessions, entries, bytes } = stats;
+    for sizes in verbs::sizes(&archive)? {
+        context.answer(&sizes)?;
+        let AgentSizes { agent, sessions, entries, bytes } = sizes;
         table.row([
             Cell::new(Label::Plain, &agent),
             Cell::new(Label::Plain, &counted(sessions, "session", "sessions")),
@@ -210,19 +210,19 @@ fn stats(context: &mut Context, args: &StatsArgs) -> Result<Exit, CommandError> 
 }
 
 /// Counts the contents of one session.
-fn stats_of_one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
+fn sizes_of_one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let opened = context.find(Some(wanted))?;
     context.follow(&opened);
     let session = &opened.at()?;
-    let stats = verbs::stats_of(session)?;
-    context.answer(&stats)?;
+    let sizes = verbs::sizes_of(session)?;
+    context.answer(&sizes)?;
     let counts = [
-        counted(stats.turns, "turn", "turns"),
-        counted(stats.entries, "entry", "entries"),
-        units::size(stats.bytes),
-        counted(stats.branches, "branch", "branches"),
-        counted(stats.checkpoints, "checkpoint", "checkpoints"),
-        counted(stats.states, "file state", "file states"),
+        counted(sizes.turns, "turn", "turns"),
+        counted(sizes.entries, "entry", "entries"),
+        units::size(sizes.bytes),
+        counted(sizes.branches, "branch", "branches"),
+        counted(sizes.checkpoints, "checkpoint", "checkpoints"),
+        counted(sizes.states, "file state", "file states"),
     ];
     context.say(&format!(
         "{} ({}): {}",

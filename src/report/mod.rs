@@ -62,8 +62,8 @@ pub use status::{
     Surroundings, UnreadPart, UnreadSession,
 };
 pub use store::{
-    Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Lost, Mended, Packed,
-    Refilled, SessionStats, Stats, TakenBack, Verified,
+    AgentSizes, Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Lost, Mended,
+    Packed, Refilled, SessionSizes, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Target, Truncated};
 pub use turn::{Call, Moment, Stopped, Turned};

@@ -13,7 +13,7 @@ use crate::{
 
 /// The size of the sessions of one format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct AgentSizes {
     /// The agent.
     pub agent: String,
     /// The number of sessions.
@@ -24,13 +24,13 @@ pub struct Stats {
     pub bytes: u64,
 }
 
-report!(Stats, "agent");
+report!(AgentSizes, "agent");
 
 report!(Sizes, "store");
 
 /// The size of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SessionStats {
+pub struct SessionSizes {
     /// The session.
     pub session: String,
     /// The agent.
@@ -49,7 +49,7 @@ pub struct SessionStats {
     pub states: u64,
 }
 
-report!(SessionStats, "session");
+report!(SessionSizes, "session");
 
 /// A bundle of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

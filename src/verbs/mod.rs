@@ -46,7 +46,7 @@ pub use crate::verbs::look::read::{
     elsewhere, export, export_container, export_whole, file_of, generation_of, is_behind, left_for,
     show, status, successor_of,
 };
-pub use crate::verbs::look::stats::{stats, stats_of};
+pub use crate::verbs::look::sizes::{sizes, sizes_of};
 pub use crate::verbs::secrets::findings::Wanted;
 pub use crate::verbs::secrets::redact::{Cause, follow_moved, redact, redaction};
 pub use crate::verbs::secrets::suspects::{Suspects, audit_secrets, masking, secret_rules};
@@ -93,12 +93,12 @@ pub use crate::{
     },
     purge::check_apart,
     report::{
-        Ailment, Appended, AppendedEntry, Attached, Audit, Branched, Call, Compacted, Context,
-        Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode, GraphView, Held,
-        Hidden, HiddenText, Imported, ListedBranch, ListedSession, Notice, Oddity, OperationView,
-        Outcome, Oversized, Part, Parts, Planned, Quirk, Rebuilt, Recovered, Replaced, Reverted,
-        Rotated, RotatedState, SessionStats, Side, Stats, Status, Summary, Surroundings, Truncated,
-        Turned, Undone, Verified,
+        AgentSizes, Ailment, Appended, AppendedEntry, Attached, Audit, Branched, Call, Compacted,
+        Context, Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode,
+        GraphView, Held, Hidden, HiddenText, Imported, ListedBranch, ListedSession, Notice, Oddity,
+        OperationView, Outcome, Oversized, Part, Parts, Planned, Quirk, Rebuilt, Recovered,
+        Replaced, Reverted, Rotated, RotatedState, SessionSizes, Side, Status, Summary,
+        Surroundings, Truncated, Turned, Undone, Verified,
     },
     search::{Case, Manner as Words, Part as Within, Pattern, Query, Sort, Sought, Unfit},
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},

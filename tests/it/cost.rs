@@ -220,7 +220,7 @@ fn to_count_checkpoints_no_turn_is_read() {
             (given, pages)
         };
         let (counted, few) = asked(&|archive, session| {
-            usize::try_from(verbs::stats_of(&archive.at(session).unwrap()).unwrap().checkpoints)
+            usize::try_from(verbs::sizes_of(&archive.at(session).unwrap()).unwrap().checkpoints)
                 .unwrap()
         });
         let (listed, many) = asked(&|archive, session| {

@@ -10,4 +10,4 @@ pub(crate) mod layers;
 pub(crate) mod list;
 pub(crate) mod note;
 pub(crate) mod read;
-pub(crate) mod stats;
+pub(crate) mod sizes;

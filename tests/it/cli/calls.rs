@@ -419,7 +419,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext revert 1",
             "undertext undo",
             "undertext doctor",
-            "undertext store stats",
+            "undertext store sizes",
             "undertext store backup copy.bundle",
             "undertext operations --all",
             "undertext restore --all",

@@ -42,7 +42,7 @@ const LISTS: [&[&str]; 6] = [
     &["sessions", "-v"],
     &["sessions", "--tree", "-n", "3"],
     &["operations", "--all"],
-    &["store", "stats"],
+    &["store", "sizes"],
 ];
 
 /// Returns a machine with the examples in its current folder.

@@ -4,7 +4,7 @@ use crate::{
     archive::{Archive, At},
     files::generations,
     model::EntryNumber,
-    report::{SessionStats, Stats},
+    report::{AgentSizes, SessionSizes},
     session::read::checkpoints,
     store::Total,
     verbs::OpsError,
@@ -14,10 +14,10 @@ use crate::{
 const BATCH: usize = 1 << 16;
 
 /// Returns totals by format.
-pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
+pub fn sizes(archive: &Archive) -> Result<Vec<AgentSizes>, OpsError> {
     let totals = archive.store().totals()?.into_iter();
     Ok(totals
-        .map(|Total { format, sessions, entries, bytes }| Stats {
+        .map(|Total { format, sessions, entries, bytes }| AgentSizes {
             agent: format,
             sessions,
             entries,
@@ -27,13 +27,13 @@ pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
 }
 
 /// Returns the totals of one session.
-pub fn stats_of(session: &At<'_>) -> Result<SessionStats, OpsError> {
+pub fn sizes_of(session: &At<'_>) -> Result<SessionSizes, OpsError> {
     let name = session.name.clone();
     let mut bytes = 0;
     for batch in EntryNumber::batches(EntryNumber::FIRST..session.state.next_entry(), BATCH) {
         bytes += session.store.lengths(session.key, batch)?.iter().sum::<u64>();
     }
-    Ok(SessionStats {
+    Ok(SessionSizes {
         session: name.id,
         agent: name.format,
         entries: session.state.entries(),
