@@ -23,7 +23,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look",
         &[
-            "sessions", "log", "show", "graph", "diff", "search", "status", "browse", "serve",
+            "sessions", "log", "show", "graph", "diff", "search", "status", "stats", "browse",
+            "serve",
             "help",
         ],
     ),

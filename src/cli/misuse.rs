@@ -228,6 +228,7 @@ mod tests {
             "sessions",
             "graph",
             "show",
+            "stats",
             "status",
             "context",
             "store",
@@ -236,7 +237,7 @@ mod tests {
             "verify",
             "--version",
         ];
-        assert_eq!(foreign().count(), 49);
+        assert_eq!(foreign().count(), 50);
         for Foreign { of, words, line, .. } in foreign() {
             let [first, rest @ ..] = line.as_slice() else { unreachable!("a line has words") };
             assert!(

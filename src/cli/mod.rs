@@ -71,6 +71,7 @@ mod settings;
 mod setup;
 mod show;
 mod shown;
+mod stats;
 mod status;
 mod store;
 mod switch;
@@ -245,6 +246,7 @@ commands! {
     Sessions sessions "sessions",
     Setup setup "setup",
     Show show "show",
+    Stats stats "stats",
     Status status "status",
     Store store "store",
     Switch switch "switch",

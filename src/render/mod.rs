@@ -6,6 +6,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod call;
+pub(crate) mod chart;
 pub(crate) mod conversation;
 pub(crate) mod diff;
 pub(crate) mod fields;

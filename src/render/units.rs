@@ -82,6 +82,11 @@ pub(crate) fn grouped(n: u64) -> String {
     shown
 }
 
+/// Formats a number of cents as `$1,234.56`.
+pub(crate) fn dollars(cents: u64) -> String {
+    format!("${}.{:02}", grouped(cents / 100), cents % 100)
+}
+
 /// Formats a number in thousands or millions, such as `21k` or `1.2M`.
 pub(crate) fn rounded(n: u64) -> String {
     match n {

@@ -27,6 +27,7 @@ mod secrets;
 mod session;
 mod setup;
 mod shape;
+mod spending;
 mod status;
 mod store;
 mod truncate;
@@ -57,6 +58,7 @@ pub use secrets::{Secret, SecretPlace, Secrets};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
+pub use spending::{Expense, Spending, Spent};
 pub use status::{
     Conversation, Fullness, Layered, ListedSession, Listing, LiveState, OpenIn, Standing, Status,
     Surroundings, UnreadPart, UnreadSession,

@@ -355,9 +355,10 @@ pub(super) const EXAMPLE_FILE: File<'_> =
     File { name: "the example", author: Author::User, text: EXAMPLE };
 
 /// The sections whose keys are names that the user chooses.
-const FREE: [&[&str]; 6] = [
+const FREE: [&[&str]; 7] = [
     &["keys"],
     &["models"],
+    &["prices"],
     &["channels"],
     &["channels", "*", "users"],
     &["provider"],

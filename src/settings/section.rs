@@ -20,6 +20,8 @@ pub struct Settings {
     pub window: Window,
     /// The user's settings per model.
     pub models: BTreeMap<String, Model>,
+    /// The user's prices of models.
+    pub prices: BTreeMap<String, Price>,
     /// How much of the history is sent.
     pub limits: Limits,
     /// The user's settings per channel.
@@ -75,6 +77,34 @@ pub struct Window {
 pub struct Model {
     /// Its context window in tokens.
     pub window: Option<u64>,
+}
+
+/// What a model costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Price {
+    /// Tokens of a request.
+    pub input: Rate,
+    /// Tokens of an answer.
+    pub output: Rate,
+    /// Tokens read from a cache; by default as `input`.
+    pub cache_read: Option<Rate>,
+    /// Tokens written to a cache; by default as `input`.
+    pub cache_write: Option<Rate>,
+}
+
+/// A price in millionths of a dollar per million tokens. It is written in dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Rate(pub u64);
+
+impl TryFrom<f64> for Rate {
+    type Error = &'static str;
+
+    fn try_from(dollars: f64) -> Result<Self, Self::Error> {
+        let digits = format!("{dollars:.6}").replace('.', "");
+        digits.parse().map(Self).map_err(|_| "a price is a number of dollars, 0 or more")
+    }
 }
 
 /// How much of the history is sent; 0 means all.

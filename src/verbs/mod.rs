@@ -42,11 +42,13 @@ pub use crate::verbs::look::drawing::{Detail, Drawing, Outlined};
 pub use crate::verbs::look::graph::{drawing, files_used, graph, recent_drawing, reverted_ends};
 pub use crate::verbs::look::layers::{layers, session_key};
 pub use crate::verbs::look::list::{Having, Order, glance_all, keep_glances, known_glance, list};
+pub use crate::verbs::look::prices::Prices;
 pub use crate::verbs::look::read::{
     elsewhere, export, export_container, export_whole, file_of, generation_of, is_behind, left_for,
     show, status, successor_of,
 };
 pub use crate::verbs::look::sizes::{sizes, sizes_of};
+pub use crate::verbs::look::spending::{By, Period, Row, grouped, spending, sum};
 pub use crate::verbs::secrets::findings::Wanted;
 pub use crate::verbs::secrets::redact::{Cause, follow_moved, redact, redaction};
 pub use crate::verbs::secrets::suspects::{Suspects, audit_secrets, masking, secret_rules};

@@ -165,6 +165,8 @@ pub struct Told {
     pub window: Option<u64>,
     /// The usage of the answer before the record, if no answer contains it.
     pub usage: Option<Usage>,
+    /// The usage of the whole session up to that answer, if the record says it. It tells a repeated report from a new one.
+    pub total: Option<Usage>,
     /// The system prompt, if it is not a message.
     pub system: Option<String>,
     /// The tools offered to the model, as the JSON in the record.

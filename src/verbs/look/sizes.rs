@@ -1,4 +1,4 @@
-//! Statistics: the content of an archive, and its size.
+//! Sizes: how much an archive or a session holds.
 
 use crate::{
     archive::{Archive, At},

@@ -210,13 +210,14 @@ pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
         "event_msg" => {
             let info = payload.get("info");
             let window = |of| size(of, "model_context_window");
-            let usage = info.and_then(|info| info.get("last_token_usage")).map(|used| {
-                let used = fields::usage(used, USAGE);
+            let usage = |key| {
+                let used = fields::usage(info?.get(key)?, USAGE);
                 let cached = used.cache_read.saturating_add(used.cache_write);
-                Usage { input: used.input.saturating_sub(cached), ..used }
-            });
+                Some(Usage { input: used.input.saturating_sub(cached), ..used })
+            };
+            let [usage, total] = ["last_token_usage", "total_token_usage"].map(usage);
             let window = window(payload).or_else(|| window(info?));
-            Told { window, usage, ..Told::default() }
+            Told { window, usage, total, ..Told::default() }
         }
         "turn_context" => Told { model: text(payload, "model"), ..Told::default() },
         "session_meta" => Told {

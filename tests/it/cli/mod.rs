@@ -51,6 +51,7 @@ mod setup;
 mod show;
 mod sidecars;
 mod so;
+mod stats;
 mod status;
 mod strange;
 mod summaries;

@@ -1,0 +1,57 @@
+//! Spending: tokens and what they cost.
+
+use serde::Serialize;
+
+use super::shape::report;
+use crate::model::{Timestamp, Usage};
+
+/// What sessions used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Expense {
+    /// The number of sessions.
+    pub sessions: u64,
+    /// The number of turns with an answer.
+    pub turns: u64,
+    /// The number of answers that report their tokens.
+    pub requests: u64,
+    /// The tokens.
+    pub usage: Usage,
+    /// The cost in millionths of a dollar; `null` if no model's price is known.
+    pub cost: Option<u64>,
+    /// How many of the tokens have no price and are not part of the cost.
+    pub unpriced: u64,
+    /// The time of the first answer.
+    pub first: Option<Timestamp>,
+    /// The time of the last answer.
+    pub last: Option<Timestamp>,
+}
+
+/// What all sessions used, each answer once: copies in forks and resumed sessions do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spending {
+    /// What they used.
+    #[serde(flatten)]
+    pub expense: Expense,
+    /// The source of the prices.
+    pub prices: String,
+    /// The date of the prices.
+    pub priced: String,
+}
+
+report!(Spending, "spending");
+
+/// What a group of sessions used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spent {
+    /// How groups are made: by `day`, `agent`, `model`, `folder` or `session`.
+    pub by: &'static str,
+    /// The day, agent, model, folder or session; `null` if unknown.
+    pub name: Option<String>,
+    /// The title, if it is a session.
+    pub title: Option<String>,
+    /// What it used.
+    #[serde(flatten)]
+    pub expense: Expense,
+}
+
+report!(Spent, "spent");
