@@ -23,7 +23,7 @@ const SHOWN: usize = 28;
 /// Number of days in the row of bars.
 const DAYS: u64 = 28;
 /// Width of a group's bar.
-const BAR: u64 = 10;
+const BAR: u64 = 8;
 /// Progress is shown if counting takes longer than this.
 const SILENT: Duration = Duration::from_millis(500);
 /// Longest name of a group.
@@ -340,7 +340,7 @@ fn draw(
         let why = anyhow!("no answers with token counts; nothing was written");
         return Err(CommandError::user(why));
     }
-    let home = |folder: &str| context.env.homely(Path::new(folder));
+    let home = |folder: &str| common::end_of(&context.env.homely(Path::new(folder)), chart::NAME);
     let mut folders = verbs::grouped(rows, By::Folder, prices);
     for group in &mut folders {
         group.name = group.name.as_deref().map(home);
@@ -377,9 +377,9 @@ mod tests {
         let check = |part, whole, expected: &str| assert_eq!(bar(part, whole), expected);
         check(0, 8, "");
         check(1, 1_000_000, "▏");
-        check(8, 8, "██████████");
-        check(4, 8, "█████");
-        check(u64::MAX, u64::MAX, "██████████");
+        check(8, 8, "████████");
+        check(4, 8, "████");
+        check(u64::MAX, u64::MAX, "████████");
         check(1, 0, "▏");
     }
 }

@@ -31,7 +31,7 @@ const HEIGHT: u64 = 70;
 /// The largest number of rows of a group.
 const ROWS: usize = 8;
 /// The longest name of a row in columns.
-const NAME: usize = 30;
+pub(crate) const NAME: usize = 30;
 
 const STYLE: &str = "\
 svg{--bg:#fff;--fg:#1f2328;--dim:#656d76;--bar:#2f81a8;--l0:#ebedf0;--l1:#b7dcec;--l2:#74b6d3;--l3:#3a8db5;--l4:#175a7d}

@@ -408,8 +408,8 @@ fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) ->
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Provider, ProviderKind,
-        Secrets, Serve, Turn, Window,
+        Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Price, Provider,
+        ProviderKind, Rate, Secrets, Serve, Turn, Window,
     };
 
     /// Reads files of the user.
@@ -480,6 +480,10 @@ mod tests {
             refused,
             [
                 "hints",
+                "prices.a-model.input",
+                "prices.a-model.output",
+                "prices.a-model.cache_read",
+                "prices.a-model.cache_write",
                 "compaction.summarizer",
                 "compaction.auto",
                 "compaction.skills",
@@ -557,6 +561,12 @@ mod tests {
             cache: Some(true),
             max_tokens_as: Some("max_tokens".into()),
         };
+        let price = Price {
+            input: Rate(3_000_000),
+            output: Rate(15_000_000),
+            cache_read: Some(Rate(300_000)),
+            cache_write: Some(Rate(3_750_000)),
+        };
         let expected = Settings {
             hints: Hints::First,
             window: Window {
@@ -566,6 +576,7 @@ mod tests {
                 cap: Some(0),
             },
             models: [("gpt-4o".to_owned(), Model { window: Some(128_000) })].into(),
+            prices: [("a-model".to_owned(), price)].into(),
             limits: Limits::default(),
             channels: [("telegram".to_owned(), channel)].into(),
             compaction: Compaction {

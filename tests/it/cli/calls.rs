@@ -48,7 +48,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext delete x",
             "undertext config",
             "undertext version",
-            "undertext stats",
+            "undertext cost",
             "undertext backup copy.bundle",
             "undertext help nosuch",
             "undertext help log more",
