@@ -77,8 +77,9 @@ mod tests {
 
     fn session(n: usize, listed: &Listed) -> SessionRow {
         let (age, agent, title, turns, reverted, compactions) = *listed;
-        let card =
-            Card { title: Some(title.to_owned()), active: Some(NOW), turns, ..Card::default() };
+        let days = if age.ends_with("Nov") { 10 } else { 0 };
+        let active = Some(Timestamp(NOW.0 - days * 86_400_000));
+        let card = Card { title: Some(title.to_owned()), active, turns, ..Card::default() };
         let name = SessionName { format: agent.to_owned(), id: format!("{n}2b7c1d0") };
         let listed = ListedSession {
             name,

@@ -382,7 +382,7 @@ fn changes(env: &TestEnv) -> Vec<(String, String)> {
 fn asked(shown: &str) -> Option<(String, String)> {
     let title = shown.lines().find_map(|line| line.split_once("╭─ "))?.1.to_owned();
     if let Some((_, field)) = shown.split_once("▏ ").filter(|_| title.starts_with("Name ")) {
-        let is_named = !field.lines().next()?.trim_matches([' ', '│']).is_empty();
+        let is_named = !field.split('│').next()?.trim().is_empty();
         return is_named.then(|| ("checkpoint".to_owned(), title));
     }
     let keys = shown.lines().find(|line| line.contains("^o and resume"))?;
@@ -443,9 +443,9 @@ fn random_keys_on_a_terminal_change_only_what_was_confirmed() {
     screen.keys("\x03");
     assert!(screen.ends().success(), "seed {seed}");
     let mut made = changes(&env);
-    before
-        .iter()
-        .for_each(|it| drop(made.swap_remove(made.iter().position(|at| at == it).unwrap())));
+    for old in &before {
+        made.swap_remove(made.iter().position(|it| it == old).unwrap());
+    }
     // The title names the session.
     let session = |title: &str| {
         let mut sessions = made.iter().map(|(_, session)| session);
