@@ -132,7 +132,7 @@ pub(crate) fn keys(_: &Arguments) {
         moved.push(begun.elapsed());
         std::thread::sleep(PAUSE);
     }
-    told("browse-keys", moved, Duration::from_millis(16));
+    report_keys("browse-keys", moved, Duration::from_millis(16));
     screen.press("/");
     screen.rest(Duration::from_secs(1));
     let mut typed = Vec::new();
@@ -143,14 +143,14 @@ pub(crate) fn keys(_: &Arguments) {
         typed.push(begun.elapsed());
         screen.rest(PAUSE);
     }
-    told("browse-filter", typed, Duration::from_millis(16));
+    report_keys("browse-filter", typed, Duration::from_millis(16));
     screen.press("\x1b");
     screen.rest(PAUSE);
     screen.quit();
 }
 
 /// Prints the median and the 99th percentile.
-fn told(name: &str, mut times: Vec<Duration>, limit: Duration) {
+fn report_keys(name: &str, mut times: Vec<Duration>, limit: Duration) {
     times.sort_unstable();
     let most = times[times.len() * 99 / 100];
     println!(

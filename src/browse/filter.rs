@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_conditions_are_told_apart() {
+    fn words_and_conditions_are_separated() {
         let filter = |text| Filter::parse(text, Zone::Utc, Timestamp(10 * 86_400_000));
         let parsed = filter("retry is:reverted web since:3d is:open");
         assert_eq!(parsed.words, "retry web");

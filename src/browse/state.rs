@@ -178,23 +178,18 @@ impl Browse {
             self.out.ask(Effect::Read(session.clone(), place.clone()));
             self.read = Some(place);
         }
-        let drafts = self.missing_drafts();
-        if drafts != self.drafts {
-            self.out.ask(Effect::LayOut(drafts.clone()));
-            self.drafts = drafts;
-        }
-        std::mem::take(&mut self.out.effects)
-    }
-
-    /// Returns what is shown and must be laid out.
-    fn missing_drafts(&self) -> Vec<Draft> {
         let columns = self.layout.reading_width();
         let reader = self.reader.missing(columns, self.look).filter(|_| columns > 0);
         let compared = match &self.dialog {
             Some(Dialog::Compare(compare)) => compare.missing(self.layout.size.0, self.look),
             _ => Vec::new(),
         };
-        reader.into_iter().chain(compared).collect()
+        let drafts: Vec<Draft> = reader.into_iter().chain(compared).collect();
+        if drafts != self.drafts {
+            self.out.ask(Effect::LayOut(drafts.clone()));
+            self.drafts = drafts;
+        }
+        std::mem::take(&mut self.out.effects)
     }
 
     /// Adapts to the size of the screen.
@@ -450,7 +445,13 @@ impl Browse {
                     self.open_change(change);
                 }
             }
-            Act::Switch | Act::Compare => self.seek_branch_end(act),
+            Act::Switch | Act::Compare => {
+                if self.turns.turn().is_some() {
+                    self.purpose = Some(act);
+                    let at = self.turns.cursor.at;
+                    self.out.ask_all(self.turns.seek(Sought::BranchEnd, at));
+                }
+            }
             Act::Name => {
                 if self.turns.session.is_some() {
                     self.dialog = Some(Dialog::Name(Field::default()));
@@ -616,15 +617,6 @@ impl Browse {
     fn open_change(&mut self, change: Proposal) {
         self.out.ask(Effect::Plan(change.args.clone()));
         self.dialog = Some(Dialog::Change(change));
-    }
-
-    /// Looks for the end of the reverted branch under the cursor.
-    fn seek_branch_end(&mut self, purpose: Act) {
-        if self.turns.turn().is_some() {
-            self.purpose = Some(purpose);
-            let at = self.turns.cursor.at;
-            self.out.ask_all(self.turns.seek(Sought::BranchEnd, at));
-        }
     }
 
     /// Switches to the end of a reverted branch, or compares it with the current one.

@@ -416,8 +416,8 @@ fn page(
     tools: Tools,
     mut summary: Summary,
 ) -> (String, Summary) {
-    use crate::page::{self, Frame, Manner, View};
-    let view = View::new(said, Manner { tools, zone: context.env.zone });
+    use crate::page::{self, Frame, Manner, PageView};
+    let view = PageView::new(said, Manner { tools, zone: context.env.zone });
     let mut secrets = 0;
     for (kind, (count, turns)) in &view.ink.found {
         let is_name = ["home folder", "user name", "host name", "e-mail"].contains(&kind.as_str());

@@ -24,8 +24,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Look",
         &[
             "sessions", "log", "show", "graph", "diff", "search", "status", "stats", "browse",
-            "serve",
-            "help",
+            "serve", "help",
         ],
     ),
     ("Go back", &["revert", "undo", "redo", "branch", "switch", "checkpoint", "resume"]),

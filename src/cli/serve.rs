@@ -61,7 +61,7 @@ mod pages {
         Context, Opened, archive, document, overview, search, sessions, settings, watch,
     };
     use crate::page::chosen::{Choices, Sharing, Tools};
-    use crate::page::{self, Frame, Ink, Listing, Manner, Row, View};
+    use crate::page::{self, Frame, Ink, Listing, Manner, PageView, Row};
     use crate::render::{moment, safe};
     use crate::serve::{self, Answer, Asked, Cache, Gate, Source, encode};
 
@@ -229,8 +229,10 @@ mod pages {
             if let Some(folder) = &mut reading.said.facts.folder {
                 *folder = context.env.homely(folder.as_ref());
             }
-            let view =
-                View::new(&reading.said, Manner { tools: choices.tools, zone: context.env.zone });
+            let view = PageView::new(
+                &reading.said,
+                Manner { tools: choices.tools, zone: context.env.zone },
+            );
             let id = encode(&session.name.id);
             let mut links = vec![
                 (format!("/s/{id}/operations"), "operations".to_owned()),

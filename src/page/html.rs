@@ -11,7 +11,7 @@ use super::chosen::Conversation;
 #[cfg(feature = "serve")]
 use super::ink::Ink;
 use super::ink::{Html, unmarked};
-use super::view::{Agent, Call, Part, Picture, Turn, View};
+use super::view::{Agent, Call, PageView, Part, Picture, Turn};
 use crate::render::safe;
 
 static STYLE: LazyLock<String> = LazyLock::new(|| bare(include_str!("page.css")));
@@ -55,7 +55,7 @@ struct Head {
 #[template(path = "conversation.html")]
 struct ConversationPage<'a> {
     head: Head,
-    view: &'a View,
+    view: &'a PageView,
     frame: &'a Frame,
     turns: Vec<Html>,
     lost: u64,
@@ -97,7 +97,7 @@ struct Filter {
     words: &'static str,
 }
 
-impl View {
+impl PageView {
     fn filters(&self) -> Vec<Filter> {
         let count = |of: &dyn Fn(&Turn) -> bool| self.turns.iter().filter(|turn| of(turn)).count();
         let all = [
@@ -202,7 +202,7 @@ fn policy(script: &str, is_served: bool) -> String {
     )
 }
 
-fn head(title: &str, view: Option<&View>, frame: &Frame) -> Head {
+fn head(title: &str, view: Option<&PageView>, frame: &Frame) -> Head {
     let script: &'static str = match frame.is_served {
         #[cfg(feature = "serve")]
         true => &SERVED,
@@ -218,7 +218,7 @@ fn head(title: &str, view: Option<&View>, frame: &Frame) -> Head {
 }
 
 /// Returns the page of a conversation.
-pub(crate) fn conversation(said: &Conversation, view: &View, frame: &Frame) -> String {
+pub(crate) fn conversation(said: &Conversation, view: &PageView, frame: &Frame) -> String {
     let turns = view.turns.iter().enumerate().map(|(nth, turn)| {
         let rest = view.turns.get(nth + 1..).unwrap_or_default();
         let next = rest.iter().find(|turn| turn.boundary.is_none());
@@ -312,7 +312,7 @@ pub(crate) fn served_policy() -> String {
 }
 
 /// Returns a row of an index.
-pub(crate) fn listed(link: &str, view: &View) -> Listed {
+pub(crate) fn listed(link: &str, view: &PageView) -> Listed {
     Listed {
         link: link.to_owned(),
         title: view.title.clone(),
@@ -322,7 +322,7 @@ pub(crate) fn listed(link: &str, view: &View) -> Listed {
 }
 
 /// Returns the icon of a page: the strip of its session as a small picture.
-fn icon(view: Option<&View>) -> String {
+fn icon(view: Option<&PageView>) -> String {
     let bars = view.map(|view| view.strip.bars.as_slice()).unwrap_or_default();
     let many = bars.len().clamp(1, 8);
     let heights = (0..many).map(|n| {

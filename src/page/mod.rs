@@ -30,4 +30,4 @@ pub(crate) use html::{Listing, Row, list, report, served_policy};
 #[cfg(feature = "serve")]
 pub(crate) use ink::Ink;
 #[cfg(feature = "page")]
-pub(crate) use view::{Manner, View, places};
+pub(crate) use view::{Manner, PageView, places};

@@ -46,7 +46,7 @@ pub(crate) struct Manner {
 
 /// A conversation on a page.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct PageView {
     pub(crate) title: Html,
     pub(crate) facts: Vec<Html>,
     pub(crate) asked: Html,
@@ -249,7 +249,7 @@ struct Builder<'a> {
     is_on_path: bool,
 }
 
-impl View {
+impl PageView {
     /// Builds the view of a conversation.
     pub(crate) fn new(said: &Conversation, manner: Manner) -> Self {
         let mut builder = Builder {
@@ -736,7 +736,7 @@ impl Builder<'_> {
         self.is_on_path = true;
     }
 
-    fn finish(mut self, turns: Vec<Turn>) -> View {
+    fn finish(mut self, turns: Vec<Turn>) -> PageView {
         "the heading".clone_into(&mut self.ink.place);
         let facts = &self.said.facts;
         let zone = self.manner.zone;
@@ -775,7 +775,7 @@ impl Builder<'_> {
             removed: changes.removed,
             turns: changes.turns,
         });
-        View {
+        PageView {
             title,
             facts: heading,
             asked,

@@ -109,7 +109,7 @@ const CRATES: [(&str, &[&str]); 23] = [
     ("clap_mangen", &["cli"]),
     ("frizbee", &["browse"]),
     ("notify", &["disk/events"]),
-    ("pulldown_cmark", &["page"]),
+    ("pulldown_cmark", &["page", "render/prose.rs"]),
     ("ratatui", &["browse"]),
     ("regex", &["cli", "context/facts.rs", "search"]),
     ("regex_automata", &["secrets"]),

@@ -250,8 +250,8 @@ fn answers(
             // A damaged line is skipped, as `verify` reports it.
             let line = line.unwrap_or_default();
             let Some(record) = Raw::object(&line) else { return };
-            let told = format.told(record);
-            current = told.model.or_else(|| current.take());
+            let facts = format.told(record);
+            current = facts.model.or_else(|| current.take());
             let mut add = |key: String, model: Option<String>, time, usage: Usage| {
                 if usage == Usage::default() {
                     return;
@@ -262,8 +262,8 @@ fn answers(
                 let known = found.entry(id).or_insert(Answer { entry, turn, time, model, usage });
                 known.usage = usage;
             };
-            if let Some(usage) = told.usage {
-                let key = match (told.total, time) {
+            if let Some(usage) = facts.usage {
+                let key = match (facts.total, time) {
                     (Some(total), _) => format!("{root} {total:?}"),
                     (None, Some(time)) => format!("{time} {usage:?}"),
                     (None, None) => format!("{} {usage:?}", session.name.id),

@@ -647,7 +647,7 @@ mod tests {
     const AGENTS: [(&str, Records); 5] =
         [("claude", claude), ("codex", codex), ("kimi", kimi), ("pi", pi), ("native", native)];
 
-    /// Makes any value of which each string has the word and each number the digits; its keys have the word too, or are such as a
+    /// Makes any value whose strings have the word and whose numbers have the digits; its keys have the word too, or are such as a
     /// format has itself.
     fn said() -> impl Strategy<Value = Value> {
         let key = prop_oneof![

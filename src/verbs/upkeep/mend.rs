@@ -33,7 +33,7 @@ const ELSEWHERE: &str = "it replaced another store";
 /// Reason: nothing can be read. An empty store would only look intact.
 const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Move it away with its -wal file, then import a backup, or run this again to recover what session files still contain";
 
-/// Repairs the store in a folder if it is damaged or has lost changes. Reports what is wrong to `told`, and to `each` how many
+/// Repairs the store in a folder if it is damaged or has lost changes. Passes what is wrong to `told`, and to `each` how many
 /// tables of how many were read.
 pub fn mend(
     root: &Path,

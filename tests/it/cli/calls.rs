@@ -134,7 +134,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext restore --agent claude",
             "undertext export --as markdown --generation 1",
             "undertext export --list -o x",
-            "undertext export --as html",
+            "undertext export --as pdf",
             "undertext show HEAD --hidden --diff",
             "undertext show HEAD --raw --lines 1",
             "undertext truncate --window 9000 --max-chars 9000",

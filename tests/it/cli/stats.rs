@@ -175,7 +175,7 @@ fn a_picture_is_private_and_replaces_nothing_unasked() {
     let cwd = objects(&garden).iter().find_map(|it| it["cwd"].as_str().map(str::to_owned)).unwrap();
     let evil = garden.replace(&cwd, "/<script>alert(1)<∕script>&").replace("msg_", "msg_evil");
     fs::write(env.project().join("evil.jsonl"), evil).unwrap();
-    env.run(&["import", "-q", "evil.jsonl"]);
+    env.run(&["import", "-q", "evil.jsonl"]).success();
     assert!(env.run(&["stats", "--svg", "x.svg"]).success().stderr.starts_with("Wrote "));
     let path = env.project().join("x.svg");
     let picture = fs::read_to_string(&path).unwrap();
@@ -206,7 +206,8 @@ fn figures_of_real_sessions_are_those_of_their_raw_records() {
         let env = TestEnv::new();
         let files = corpus.files(folder);
         for file in &files {
-            env.run(&["import", "-q", &file.display().to_string()]);
+            // A file that is no session is refused.
+            let _refused = env.run(&["import", "-q", &file.display().to_string()]);
         }
         let said = objects(&env.run(&["stats", "--json", "--by", "agent"]).stdout);
         let raw = count(&files);
