@@ -47,7 +47,7 @@ fn every_file_is_read_without_a_loss() {
 #[test]
 fn every_file_is_counted_as_it_is() {
     let env = with_examples();
-    let counted = FILES.map(|name| env.run(&["store", "stats", name]).success().stdout);
+    let counted = FILES.map(|name| env.run(&["store", "sizes", name]).success().stdout);
     assert_snapshot!(counted.concat(), @"
     7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40 (claude): 4 turns, 28 entries, 14.2 kB, 1 branch, 4 checkpoints, 1 file state
     019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a (codex): 3 turns, 30 entries, 8.9 kB, 1 branch, 3 checkpoints, 1 file state

@@ -30,7 +30,7 @@ fn a_group_without_its_command_says_which_there_are() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["store"]), @"
     ------- stderr -------
-    error: store needs one of its commands: backup, index, pack, rebuild, stats
+    error: store needs one of its commands: backup, index, pack, rebuild, sizes
     hint: see the help: undertext store --help
     [exit status: 2]
     ");

@@ -72,7 +72,7 @@ fn only_the_users_own_store_takes_in_what_is_new_and_only_where_it_is_wanted() {
     let named = command.arg("sessions").env("UNDERTEXT_STORE", env.project().join("other"));
     let named = String::from_utf8(named.output().unwrap().stdout).unwrap();
     assert!(!named.contains("Mend the boat."), "{named}");
-    for verb in [&["append", "-q", "More."][..], &["verify"], &["doctor"], &["store", "stats"]] {
+    for verb in [&["append", "-q", "More."][..], &["verify"], &["doctor"], &["store", "sizes"]] {
         env.run(verb).success();
     }
     assert!(!is_listed(&["sessions", "--no-import"]));

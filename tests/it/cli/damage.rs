@@ -412,7 +412,7 @@ fn every_reader_says_once_that_changes_are_missing() {
         &["context"],
         &["search", "build"],
         &["audit"],
-        &["store", "stats"],
+        &["store", "sizes"],
         &["export", &session],
     ] {
         let output = env.run(args);

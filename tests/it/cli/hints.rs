@@ -282,7 +282,7 @@ fn what_an_error_or_an_empty_machine_hints_at_is_accepted() {
         &["clear", "nowhere.jsonl"],
         &["log", "nosuch"],
         &["verify"],
-        &["store", "stats"],
+        &["store", "sizes"],
         &["doctor"],
         &["search"],
         &["stauts"],

@@ -362,13 +362,13 @@ fn stats_count_by_agent_and_in_all() {
     claude(&env, "project/boat.jsonl", "");
     claude(&env, "project/again.jsonl", "");
     let _ = env.run(&["import", "."]).success();
-    let said = env.run(&["store", "stats"]).success().stdout;
+    let said = env.run(&["store", "sizes"]).success().stdout;
     let lines: Vec<&str> = said.lines().collect();
     assert_snapshot!(lines[..2].join("\n"), @"
     claude   1 session   2 entries   454 B
     native  2 sessions  27 entries  9.8 kB
     ");
-    let json_lines = env.run(&["store", "stats", "--json"]).success().stdout;
+    let json_lines = env.run(&["store", "sizes", "--json"]).success().stdout;
     let store = json(json_lines.lines().last().unwrap());
     assert_eq!((&store["type"], &store["lines"]), (&"store".into(), &29.into()));
 }

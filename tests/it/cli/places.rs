@@ -169,7 +169,7 @@ fn a_session_is_named_in_either_way_by_every_command() {
         &["rotations"],
         &["operations"],
         &["verify"],
-        &["store", "stats"],
+        &["store", "sizes"],
         &["store", "rebuild"],
         &["show", "HEAD"],
         &["show", "kept"],

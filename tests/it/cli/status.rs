@@ -168,7 +168,7 @@ fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
     told("the agent has written more since the last import; the new records are shown", "grown");
     // What is shown beyond the store is counted, and no operation of it is there yet.
     let status = json(&env.run(&["status", "boat", "--json"]).success().stdout);
-    let stats = json(&env.run(&["store", "stats", "boat", "--json"]).success().stdout);
+    let stats = json(&env.run(&["store", "sizes", "boat", "--json"]).success().stdout);
     let operations = env.run(&["operations", "boat", "--json"]).success().stdout;
     assert_eq!(status["operations"], operations.lines().count());
     assert_eq!((&status["turns"], &status["entries"]), (&stats["turns"], &stats["entries"]));
