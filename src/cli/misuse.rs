@@ -19,7 +19,7 @@ const SLIP: usize = 2;
 /// Minimum length at which the beginning of a command is recognised.
 const LEAST: usize = 3;
 /// Commands that change nothing and need no further words.
-const PLAIN: [&str; 4] = ["sessions", "log", "graph", "status"];
+const PLAIN: [&str; 5] = ["sessions", "log", "graph", "stats", "status"];
 /// Words shorter than this are short.
 const LONG: usize = 5;
 

@@ -118,6 +118,7 @@ fn a_word_that_is_no_command_never_suggests_a_change() {
     assert_snapshot!(env.run(&["stauts"]), @r#"
     ------- stderr -------
     error: there is no command "stauts"
+    hint: perhaps you mean: undertext stats
     hint: perhaps you mean: undertext status
     hint: list the commands: undertext help
     [exit status: 2]
