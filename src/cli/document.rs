@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use undertext::model::CheckpointNumber;
+use undertext::model::{Block, CheckpointNumber, EntrySet};
 use undertext::report::{Entry, Exported, Line};
-use undertext::verbs::{self, Damaged, Masks, Session};
+use undertext::verbs::{self, At, Damaged, Masking, Masks, Session};
 
 use super::common::{counted, first_line};
 use super::export::{Target, write_file};
 use super::{CommandError, Context, Exit, Opened, complete, models, settings};
-use crate::page::chosen::{Choices, Chooser, Conversation, Facts, LeftOut, Sharing, Tools};
+use crate::page::chosen::{
+    Choices, Chooser, Conversation, Facts, LeftOut, Sharing, Tools, prompt, with_tools,
+};
 use crate::render::answers::Pairs;
 use crate::render::markdown::{Document, Front};
+use crate::render::time::Zone;
 use crate::render::{json, safe, units};
 
 /// Compactions are compared with their summaries only in sessions of at most this many entries.
@@ -165,41 +169,58 @@ pub(super) fn read(
     masks: Option<Masks>,
 ) -> Result<Reading, CommandError> {
     let session = &opened.at()?;
-    let card = session.archive.store().card(session.key)?;
     let target = branch.map(|name| verbs::branch_end(session, name)).transpose()?;
-    let course = verbs::course(session, target.as_ref())?;
+    let mut course = verbs::course(session, target.as_ref())?;
+    let mut lines = Vec::new();
+    course.each(|mut read| {
+        lines.append(&mut read);
+        Ok::<_, CommandError>(())
+    })?;
+    let sub_agents = course.sub_agents(&lines)?;
     let is_compared = session.state.entries() <= COMPARED;
     // What cannot be compared hides only the losses.
     let boundaries = is_compared.then(|| verbs::audit_boundaries(session).unwrap_or_default());
     let asked = models::usual_request(context);
     let full = verbs::fullness(session, &asked).ok();
-    let said = course.lines.iter().flat_map(|line| &line.messages);
+    let said = lines.iter().flat_map(|line| &line.messages);
     let model = said.filter_map(|message| message.model.as_ref()).next_back().cloned();
-    let times = || course.lines.iter().filter_map(|line| line.time);
-    let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
-    let current = session.state.current();
-    let shown = branch.unwrap_or(current);
+    let times = || lines.iter().filter_map(|line| line.time);
+    let shown = branch.unwrap_or(session.state.current());
     let facts = Facts {
-        title: title.unwrap_or("Session").to_owned(),
-        id: session.name.id.clone(),
-        agent: session.format.name().to_owned(),
-        program: program_of(session.format),
         model,
-        folder: card.folder.clone(),
         branch: Some(shown.to_owned()).filter(|name| name != undertext::model::MAIN),
         started: times().min(),
         ended: times().max(),
         window: full.map(|full| full.window.tokens),
+        ..facts(session)?
     };
-    let masking = masks.map(|mut masks| {
-        masks.names = names(context, card.folder.as_deref(), masks.names);
-        verbs::masking(session, masks)
-    });
-    let masking = masking.transpose()?;
-    let damaged = course.damaged.clone();
+    let masking = masks.map(|masks| masking(context, session, masks)).transpose()?;
+    let damaged = course.damaged()?;
+    let forks = std::mem::take(&mut course.forks);
     let chooser = Chooser::new(choices, masking.as_ref());
-    let said = chooser.choose(facts, course, boundaries.unwrap_or_default());
+    let said = chooser.choose(facts, lines, forks, sub_agents, boundaries.unwrap_or_default());
     Ok(Reading { said, damaged })
+}
+
+/// Returns what the head of every document says.
+fn facts(session: &At<'_>) -> Result<Facts, CommandError> {
+    let card = session.archive.store().card(session.key)?;
+    let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
+    Ok(Facts {
+        title: title.unwrap_or("Session").to_owned(),
+        id: session.name.id.clone(),
+        agent: session.format.name().to_owned(),
+        program: program_of(session.format),
+        folder: card.folder,
+        ..Facts::default()
+    })
+}
+
+/// Returns what is masked in a session.
+fn masking(context: &Context, session: &At<'_>, mut masks: Masks) -> Result<Masking, CommandError> {
+    let card = session.archive.store().card(session.key)?;
+    masks.names = names(context, card.folder.as_deref(), masks.names);
+    Ok(verbs::masking(session, masks)?)
 }
 
 /// Returns the agent of a format as people call it.
@@ -252,48 +273,85 @@ pub(super) fn export(
     sessions: &[Opened],
     target: Option<&Target<'_>>,
 ) -> Result<Exit, CommandError> {
-    let choices = options.choices(form);
-    let mut exit = Exit::Yes;
-    let mut written = Vec::new();
-    let mut all = Vec::new();
-    for opened in sessions {
-        let masks = if options.no_mask { None } else { Some(masks(context, form)?) };
-        let reading = read(context, opened, &choices, options.branch.as_deref(), masks)?;
-        all.push(reading);
+    match sessions {
+        [opened] if form != Form::Html => plain(context, options, form, opened, target),
+        _ => pages(context, options, sessions, target),
     }
+}
+
+/// Writes a session as Markdown or JSON, without holding all of it.
+fn plain(
+    context: &mut Context,
+    options: &Options,
+    form: Form,
+    opened: &Opened,
+    target: Option<&Target<'_>>,
+) -> Result<Exit, CommandError> {
+    let session = &opened.at()?;
+    let choices = options.choices(form);
+    let masks = if options.no_mask { None } else { Some(masks(context, form)?) };
+    let masking = masks.map(|masks| masking(context, session, masks)).transpose()?;
+    let mut chooser = Chooser::new(&choices, masking.as_ref());
+    let zone = context.env.zone;
+    let mut damaged = Vec::new();
+    let mut write = |out: &mut dyn Write| {
+        damaged = entries(out, session, options.branch.as_deref(), form, zone, &mut chooser)?;
+        Ok(())
+    };
     let Some(target) = target else {
         context.output.page()?;
-        for reading in &all {
-            let (text, summary) = render(context, form, reading, choices.tools)?;
+        write(&mut context.output)?;
+        Summary::of(&chooser).tell(context, options.no_mask);
+        return context.tell_damaged(&damaged);
+    };
+    let bytes = put(context, target, target.path, &mut write)?;
+    context.answer(&Exported { session: &session.name.id, path: target.path, bytes })?;
+    let name = safe::path(target.path);
+    context.output.note(&format!("Wrote {} to {name}", units::size(bytes)));
+    Summary::of(&chooser).tell(context, options.no_mask);
+    context.tell_damaged(&damaged)
+}
+
+/// Writes pages.
+fn pages(
+    context: &mut Context,
+    options: &Options,
+    sessions: &[Opened],
+    target: Option<&Target<'_>>,
+) -> Result<Exit, CommandError> {
+    let choices = options.choices(Form::Html);
+    let mut exit = Exit::Yes;
+    let mut listed = Vec::new();
+    for opened in sessions {
+        let masks = if options.no_mask { None } else { Some(masks(context, Form::Html)?) };
+        let reading = read(context, opened, &choices, options.branch.as_deref(), masks)?;
+        let (text, summary) = page(context, &reading.said, choices.tools);
+        let Some(target) = target else {
+            context.output.page()?;
             context.output.write_all(text.as_bytes())?;
             summary.tell(context, options.no_mask);
             exit = exit.max(context.tell_damaged(&reading.damaged)?);
-        }
-        return Ok(exit);
-    };
-    let is_one = all.len() == 1;
-    let mut listed = Vec::new();
-    for (opened, reading) in sessions.iter().zip(&all) {
+            continue;
+        };
+        let is_one = sessions.len() == 1;
         let path = if is_one { target.path.to_owned() } else { beside(target.path, opened) };
-        let (text, summary) = render(context, form, reading, choices.tools)?;
-        if !is_one {
-            listed.push((path.clone(), summary.listed.clone()));
-        }
-        let bytes = put(context, target, &path, text.as_bytes())?;
+        let bytes = put(context, target, &path, &mut |file| Ok(file.write_all(text.as_bytes())?))?;
         context.answer(&Exported { session: &opened.session.name.id, path: &path, bytes })?;
         let name = safe::path(&path);
         context.output.note(&format!("Wrote {} to {name}", units::size(bytes)));
         summary.tell(context, options.no_mask);
         exit = exit.max(context.tell_damaged(&reading.damaged)?);
-        written.push(path);
+        listed.push((path, summary.listed));
     }
-    if !is_one {
-        let bytes = put(context, target, target.path, index(&listed).as_bytes())?;
+    if let Some(target) = target.filter(|_| listed.len() > 1) {
+        let index = index(&listed);
+        let write = &mut |file: &mut dyn Write| Ok(file.write_all(index.as_bytes())?);
+        let bytes = put(context, target, target.path, write)?;
         let name = safe::path(target.path);
         context.output.note(&format!("Wrote an index, {}, to {name}", units::size(bytes)));
     }
     if options.review
-        && let Some(first) = written.first()
+        && let Some((first, _)) = listed.first()
     {
         review(context, first);
     }
@@ -315,15 +373,16 @@ fn file_name(session: &Session) -> String {
     session.name.id.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
+/// Writes a file, and returns its size.
 fn put(
     context: &Context,
     target: &Target<'_>,
     path: &Path,
-    text: &[u8],
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<(), CommandError>,
 ) -> Result<u64, CommandError> {
     let path = context.env.current_dir.join(path);
-    write_file(&path, target.force, target.leftovers, &mut |file| Ok(file.write_all(text)?))?;
-    Ok(text.len() as u64)
+    write_file(&path, target.force, target.leftovers, write)?;
+    Ok(fs::metadata(&path)?.len())
 }
 
 /// Opens a page in the browser, with what was masked marked.
@@ -351,6 +410,11 @@ type Listed = Option<std::rc::Rc<crate::page::Listed>>;
 type Listed = Option<()>;
 
 impl Summary {
+    fn of(chooser: &Chooser<'_>) -> Self {
+        let (left_out, secrets) = chooser.done();
+        Self { left_out, secrets, ..Self::default() }
+    }
+
     fn tell(&self, context: &mut Context, no_mask: bool) {
         let left = left_out(&self.left_out);
         if !left.is_empty() {
@@ -382,41 +446,16 @@ fn left_out(left: &LeftOut) -> Vec<String> {
     parts.map(|(n, one, many)| counted(n, one, many)).collect()
 }
 
-/// Renders a conversation.
-fn render(
-    context: &Context,
-    form: Form,
-    reading: &Reading,
-    tools: Tools,
-) -> Result<(String, Summary), CommandError> {
-    let Reading { said, .. } = reading;
-    let summary = Summary { left_out: said.left_out, secrets: said.secrets, ..Summary::default() };
-    if form == Form::Html {
-        return Ok(page(context, said, tools, summary));
-    }
-    let mut said = said.clone();
-    said.shorten(tools);
-    let mut text = Vec::new();
-    match form {
-        Form::Json => json_lines(&mut text, &said)?,
-        _ => markdown(&mut text, context, &said)?,
-    }
-    Ok((String::from_utf8_lossy(&text).into_owned(), summary))
-}
-
 #[cfg(not(feature = "page"))]
-fn page(_: &Context, _: &Conversation, _: Tools, summary: Summary) -> (String, Summary) {
-    (String::new(), summary)
+fn page(_: &Context, _: &Conversation, _: Tools) -> (String, Summary) {
+    (String::new(), Summary::default())
 }
 
 #[cfg(feature = "page")]
-fn page(
-    context: &Context,
-    said: &Conversation,
-    tools: Tools,
-    mut summary: Summary,
-) -> (String, Summary) {
+fn page(context: &Context, said: &Conversation, tools: Tools) -> (String, Summary) {
     use crate::page::{self, Frame, Manner, PageView};
+    let mut summary =
+        Summary { left_out: said.left_out, secrets: said.secrets, ..Summary::default() };
     let view = PageView::new(said, Manner { tools, zone: context.env.zone });
     let mut secrets = 0;
     for (kind, (count, turns)) in &view.ink.found {
@@ -454,38 +493,87 @@ fn index(listed: &[(PathBuf, Listed)]) -> String {
     page::index(&rows.collect::<Vec<_>>(), &Frame { foot, ..Frame::default() })
 }
 
-fn json_lines(out: &mut dyn Write, said: &Conversation) -> io::Result<()> {
-    let forks = said.reverted.iter().flat_map(|one| &one.fork.lines);
-    for line in said.lines.iter().chain(forks) {
-        match line.damaged() {
-            Some(damaged) => json::line(out, &damaged)?,
-            None => json::line(out, &Entry::from(line))?,
+/// Writes the entries of a session, a batch at a time: a first pass pairs calls with results, a second one writes. Returns the
+/// damaged entries.
+fn entries(
+    out: &mut dyn Write,
+    session: &At<'_>,
+    branch: Option<&str>,
+    form: Form,
+    zone: Zone,
+    chooser: &mut Chooser<'_>,
+) -> Result<Vec<Damaged>, CommandError> {
+    let target = branch.map(|name| verbs::branch_end(session, name)).transpose()?;
+    let mut course = verbs::course(session, target.as_ref())?;
+    let reverted = chooser.forks(std::mem::take(&mut course.forks));
+    let (mut pairs, mut chosen, mut first) = (Pairs::default(), EntrySet::default(), None);
+    course.each(|lines| {
+        for line in lines.iter().filter(|line| chooser.has(line)) {
+            pairs.see(line, &BTreeMap::new());
+            chosen.insert(line.n);
+            first = first.take().or_else(|| prompt(line));
         }
-    }
-    Ok(())
-}
-
-fn markdown(out: &mut dyn Write, context: &Context, said: &Conversation) -> io::Result<()> {
-    let facts = &said.facts;
+        Ok::<_, CommandError>(())
+    })?;
+    let facts = chooser.facts(facts(session)?, first);
     let front = Front {
         title: &facts.title,
         session: &facts.id,
         agent: &facts.agent,
         folder: facts.folder.as_deref(),
-        zone: context.env.zone,
+        zone,
     };
-    let mut document = Document::begin(out, front)?;
-    let add = |document: &mut Document<'_>, lines: &[verbs::Line], out: &mut dyn Write| {
+    let Choices { tools, thinking, .. } = *chooser.choices;
+    let mut document = match form {
+        Form::Json => None,
+        _ => Some(Document::begin(out, front)?),
+    };
+    let nested = pairs.answers(&[]).lines;
+    course.each(|lines| {
+        let mut masked = |line| with_tools(chooser.line(line), tools);
+        let lines = lines.into_iter().filter(|line| chosen.contains(line.n));
+        let Some(document) = &mut document else {
+            return Ok::<_, CommandError>(json_lines(out, lines.map(masked), thinking)?);
+        };
+        // A result is read with its call.
+        let lines: Vec<_> =
+            lines.filter(|line| !nested.contains(line.n)).map(&mut masked).collect();
+        let answers = course.read(&pairs.wanted(&lines))?;
+        let answers: Vec<_> = answers.into_iter().map(masked).collect();
+        Ok(document.add(out, &lines, &pairs.answers(&answers))?)
+    })?;
+    for one in reverted.into_iter().filter(|one| !one.fork.lines.is_empty()) {
+        let lines = one.fork.lines.into_iter().map(|line| with_tools(line, tools));
+        let Some(document) = &mut document else {
+            json_lines(out, lines, thinking)?;
+            continue;
+        };
+        let lines: Vec<_> = lines.collect();
         let mut pairs = Pairs::default();
-        for line in lines {
+        for line in &lines {
             pairs.see(line, &BTreeMap::new());
         }
-        document.add(out, lines, &pairs.answers(lines))
-    };
-    add(&mut document, &said.lines, out)?;
-    for one in said.reverted.iter().filter(|one| !one.fork.lines.is_empty()) {
         document.branch(out, "Reverted:")?;
-        add(&mut document, &one.fork.lines, out)?;
+        document.add(out, &lines, &pairs.answers(&lines))?;
     }
-    document.end(out)
+    if let Some(document) = document {
+        document.end(out)?;
+    }
+    Ok(course.damaged()?)
+}
+
+fn json_lines(
+    out: &mut dyn Write,
+    lines: impl Iterator<Item = verbs::Line>,
+    thinking: bool,
+) -> io::Result<()> {
+    for mut line in lines {
+        let is_kept = |block: &Block| thinking || !matches!(block, Block::Thinking(_));
+        line.messages.iter_mut().for_each(|message| message.blocks.retain(is_kept));
+        match line.damaged() {
+            Some(damaged) => json::line(out, &damaged)?,
+            None => json::line(out, &Entry::from(&line))?,
+        }
+    }
+    Ok(())
 }

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use undertext::model::{
-    Block, Card, CheckpointNumber, EntryId, Image, Kind, Message, Source, Text, Timestamp,
-    first_line,
+    Block, Card, CheckpointNumber, EntryId, Image, Kind, Message, Source, Text, Thinking,
+    Timestamp, first_line,
 };
 use undertext::report::Boundary;
-use undertext::verbs::{Course, Fork, Line, Masked, Masking, SubAgent};
+use undertext::verbs::{Fork, Line, Masked, Masking, SubAgent};
 
 use super::private::{is_private_command, is_private_file};
 use crate::render::call::{self, Caller, Subject, Worth};
@@ -120,6 +120,25 @@ pub(crate) struct Chooser<'a> {
     /// The calls that read or write an environment or keys.
     private: BTreeSet<String>,
     secrets: Cell<u64>,
+    range: Range,
+    /// Whether the first entries are left out.
+    is_late: bool,
+    /// The prompts of reverted branches that are left out.
+    hidden: Vec<String>,
+}
+
+/// Where an entry of the path is, compared with the chosen turns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Range {
+    Before,
+    Within,
+    After,
+}
+
+impl Choices {
+    fn is_whole(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
 }
 
 impl<'a> Chooser<'a> {
@@ -130,6 +149,9 @@ impl<'a> Chooser<'a> {
             left_out: LeftOut::default(),
             private: BTreeSet::new(),
             secrets: Cell::new(0),
+            range: Range::Before,
+            is_late: false,
+            hidden: Vec::new(),
         }
     }
 
@@ -137,23 +159,14 @@ impl<'a> Chooser<'a> {
     pub(crate) fn choose(
         mut self,
         facts: Facts,
-        course: Course,
+        mut lines: Vec<Line>,
+        forks: Vec<Fork>,
+        sub_agents: Vec<(SubAgent, Vec<Line>)>,
         boundaries: Vec<Boundary>,
     ) -> Conversation {
-        let Course { mut lines, forks, sub_agents, .. } = course;
-        let is_whole = self.choices.from.is_none() && self.choices.to.is_none();
-        let forks = forks.into_iter().filter(|_| is_whole || lines.is_empty());
-        let forks: Vec<Fork> = forks.collect();
-        let hidden = forks.iter().filter(|_| !self.choices.reverted).flat_map(|fork| &fork.lines);
-        let reverted_prompts: Vec<String> =
-            hidden.filter(|line| line.kind == Kind::User).map(prompt).collect();
-        let reverted = forks.into_iter().map(|fork| self.reverted(fork)).collect();
-        let mut facts = facts;
-        if self.narrow(&mut lines) || is_of_fork(&facts.title, &reverted_prompts) {
-            // The title may be the beginning of a prompt that is left out.
-            let first = lines.iter().find(|line| line.kind == Kind::User).map(prompt);
-            facts.title = first.unwrap_or_else(|| "Session".to_owned());
-        }
+        lines.retain(|line| self.has(line));
+        let reverted = self.forks(forks);
+        let facts = self.facts(facts, lines.iter().find_map(prompt));
         let lines: Vec<Line> = lines.into_iter().map(|line| self.line(line)).collect();
         let mut agents: BTreeMap<EntryId, Vec<_>> = BTreeMap::new();
         for (agent, said) in sub_agents {
@@ -163,7 +176,8 @@ impl<'a> Chooser<'a> {
             }
         }
         let is_here = |one: &Boundary| {
-            is_whole || lines.iter().any(|line| line.id.is_some() && line.id == one.entry)
+            self.choices.is_whole()
+                || lines.iter().any(|line| line.id.is_some() && line.id == one.entry)
         };
         let boundaries = boundaries.into_iter().filter(|one| is_here(one)).map(|mut one| {
             for lost in one.losses.iter_mut().flat_map(|loss| &mut loss.lost) {
@@ -172,39 +186,36 @@ impl<'a> Chooser<'a> {
             one
         });
         let boundaries = boundaries.collect();
-        let facts = self.facts(facts);
-        Conversation {
-            facts,
-            lines,
-            reverted,
-            agents,
-            boundaries,
-            left_out: self.left_out,
-            secrets: self.secrets.get(),
-        }
+        let (left_out, secrets) = self.done();
+        Conversation { facts, lines, reverted, agents, boundaries, left_out, secrets }
     }
 
-    /// Keeps the chosen turns. Returns true if the first one is left out.
-    fn narrow(&mut self, lines: &mut Vec<Line>) -> bool {
+    /// Returns what was left out so far, and how many secrets were masked.
+    pub(crate) fn done(&self) -> (LeftOut, u64) {
+        (self.left_out, self.secrets.get())
+    }
+
+    /// Returns true if the next entry of the path is in a chosen turn.
+    pub(crate) fn has(&mut self, line: &Line) -> bool {
         let Choices { from, to, .. } = *self.choices;
-        let is_turn = |line: &Line| line.checkpoint;
-        let (all, first) =
-            (lines.iter().filter_map(is_turn).count(), lines.first().map(|line| line.n));
-        if let Some(from) = from {
-            let begin = lines.iter().position(|line| is_turn(line).is_some_and(|n| n >= from));
-            lines.drain(..begin.unwrap_or(lines.len()));
-        }
-        if let Some(to) = to {
-            let end = lines.iter().position(|line| is_turn(line).is_some_and(|n| n > to));
-            lines.truncate(end.unwrap_or(lines.len()));
-        }
-        let is_late = from.is_some() && lines.first().map(|line| line.n) != first;
-        let left = all - lines.iter().filter_map(is_turn).count();
-        self.left_out.outside = left as u64;
-        is_late
+        let turn = line.checkpoint;
+        self.range = match self.range {
+            Range::Before | Range::Within if to.is_some() && turn > to => Range::After,
+            Range::Before if from.is_none() || turn >= from => Range::Within,
+            range => range,
+        };
+        let is_within = self.range == Range::Within;
+        self.is_late |= self.range == Range::Before;
+        self.left_out.outside += u64::from(turn.is_some() && !is_within);
+        is_within
     }
 
-    fn facts(&self, facts: Facts) -> Facts {
+    /// Masks the facts, after the forks were chosen. The first prompt that a reader gets is the title if the session's own may be
+    /// the beginning of a prompt that is left out.
+    pub(crate) fn facts(&self, mut facts: Facts, first: Option<String>) -> Facts {
+        if self.is_late || is_among(&facts.title, &self.hidden) {
+            facts.title = first.unwrap_or_else(|| "Session".to_owned());
+        }
         let mut title = safe::line(&facts.title).into_owned();
         // A secret that the title cuts off no longer matches its rule.
         if let Some(masked) = self.masking.and_then(|masks| masks.mask_beginning(&title)) {
@@ -218,6 +229,16 @@ impl<'a> Chooser<'a> {
             model: facts.model.map(|model| self.text(&model)),
             ..facts
         }
+    }
+
+    /// Chooses from the reverted branches. A range of turns has none.
+    pub(crate) fn forks(&mut self, forks: Vec<Fork>) -> Vec<Reverted> {
+        let is_whole = self.choices.is_whole();
+        if !is_whole || !self.choices.reverted {
+            self.hidden = forks.iter().flat_map(|fork| &fork.lines).filter_map(prompt).collect();
+        }
+        let forks = forks.into_iter().filter(|_| is_whole);
+        forks.map(|fork| self.reverted(fork)).collect()
     }
 
     fn reverted(&mut self, mut fork: Fork) -> Reverted {
@@ -244,11 +265,11 @@ impl<'a> Chooser<'a> {
     }
 
     /// Masks an entry, and leaves out what was not chosen of it.
-    fn line(&mut self, mut line: Line) -> Line {
+    pub(crate) fn line(&mut self, mut line: Line) -> Line {
         for message in &mut line.messages {
             message.meta.clear();
             let blocks = std::mem::take(&mut message.blocks);
-            message.blocks = blocks.into_iter().filter_map(|block| self.block(block)).collect();
+            message.blocks = blocks.into_iter().map(|block| self.block(block)).collect();
         }
         for mark in &mut line.marks {
             mark.note = mark.note.take().map(|note| Text::Own(self.text(&note.to_text())));
@@ -261,12 +282,13 @@ impl<'a> Chooser<'a> {
         line
     }
 
-    fn block(&mut self, block: Block) -> Option<Block> {
-        Some(match block {
+    /// Masks a block. A thought that is left out stays as an empty one, since calls are known by their position.
+    fn block(&mut self, block: Block) -> Block {
+        match block {
             Block::Text(text) => Block::Text(self.text(&text)),
             Block::Thinking(thinking) if !self.choices.thinking => {
                 self.left_out.thoughts += u64::from(!thinking.text.trim().is_empty());
-                return None;
+                Block::Thinking(Thinking::default())
             }
             Block::Thinking(mut thinking) => {
                 thinking.text = self.text(&thinking.text);
@@ -296,13 +318,13 @@ impl<'a> Chooser<'a> {
                     let size = units::size(bytes.sum::<usize>() as u64);
                     vec![Block::Text(format!("[environment or keys, {size}, left out]"))]
                 } else {
-                    blocks.into_iter().filter_map(|block| self.block(block)).collect()
+                    blocks.into_iter().map(|block| self.block(block)).collect()
                 };
                 Block::Result { id, name, blocks, error }
             }
             Block::Image(image) => Block::Image(self.image(image)),
             Block::Other { name, .. } => Block::Other { name, json: String::new() },
-        })
+        }
     }
 
     fn image(&mut self, image: Image) -> Image {
@@ -357,34 +379,31 @@ impl<'a> Chooser<'a> {
 }
 
 /// Returns the first line of a prompt, as long as a title may be.
-fn prompt(line: &Line) -> String {
-    let text: String = line.messages.iter().map(Message::text).collect();
-    let text = harness::unwrap(&text);
-    first_line(&text).unwrap_or_default().chars().take(Card::TITLE).collect()
+pub(crate) fn prompt(line: &Line) -> Option<String> {
+    let text = || line.messages.iter().map(Message::text).collect::<String>();
+    let first = |text: String| first_line(&harness::unwrap(&text)).unwrap_or_default().to_owned();
+    let first = (line.kind == Kind::User).then(|| first(text()));
+    first.map(|first| first.chars().take(Card::TITLE).collect())
 }
 
 /// Returns true if a title is the beginning of one of these prompts.
-fn is_of_fork(title: &str, prompts: &[String]) -> bool {
+fn is_among(title: &str, prompts: &[String]) -> bool {
     prompts.iter().any(|prompt| {
         !prompt.is_empty() && (prompt.starts_with(title) || title.starts_with(prompt))
     })
 }
 
-impl Conversation {
-    /// Leaves out tool calls, or shortens their results, for a form that shows entries as they are.
-    pub(crate) fn shorten(&mut self, tools: Tools) {
-        let forks = self.reverted.iter_mut().flat_map(|one| &mut one.fork.lines);
-        let messages = self.lines.iter_mut().chain(forks).flat_map(|line| &mut line.messages);
-        for message in messages {
-            match tools {
-                Tools::None => message
-                    .blocks
-                    .retain(|block| !matches!(block, Block::Call { .. } | Block::Result { .. })),
-                Tools::Short => message.blocks.iter_mut().for_each(shorten),
-                Tools::Full => {}
-            }
+/// Leaves out tool calls, or shortens their results, for a form that shows entries as they are.
+pub(crate) fn with_tools(mut line: Line, tools: Tools) -> Line {
+    let is_tool = |block: &Block| matches!(block, Block::Call { .. } | Block::Result { .. });
+    for message in &mut line.messages {
+        match tools {
+            Tools::None => message.blocks.retain(|block| !is_tool(block)),
+            Tools::Short => message.blocks.iter_mut().for_each(shorten),
+            Tools::Full => {}
         }
     }
+    line
 }
 
 fn shorten(block: &mut Block) {

@@ -71,6 +71,13 @@ impl Pairs {
         Some(call)
     }
 
+    /// Returns the entries with the results of the calls in these entries.
+    pub(crate) fn wanted(&self, lines: &[Line]) -> Vec<EntryNumber> {
+        let calls =
+            lines.iter().flat_map(|line| self.by_call.range((line.n, 0)..=(line.n, usize::MAX)));
+        calls.map(|(_, (entry, _))| *entry).collect::<EntrySet>().iter().collect()
+    }
+
     /// Returns the results in these entries.
     pub(crate) fn answers<'a>(&'a self, lines: &'a [Line]) -> Answers<'a> {
         let held = lines.iter().filter(|line| self.lines.contains(line.n));

@@ -26,9 +26,9 @@ pub(crate) use crate::session::read::checkpoints::is_marked;
 pub use crate::session::read::checkpoints::{
     Shown, Spot, checkpoints, each_checkpoint, newest_checkpoints, standing_at,
 };
+pub(crate) use crate::session::read::lines::{Conversation, conversation};
 pub use crate::session::read::lines::{
-    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, log_all_of, log_of,
-    messages,
+    Line, Log, RecentCall, entry_of, log, log_all, log_all_of, log_of, messages,
 };
 pub use crate::session::read::passage::{Passage, find_passage, is_passage, split_place, steps};
 pub use crate::session::read::reader::{Reader, Renewed};

@@ -105,10 +105,10 @@ pub use crate::{
     search::{Case, Manner as Words, Part as Within, Pattern, Query, Sort, Sought, Unfit},
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
-        Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,
-        Renewed, Session, SessionError, Shown, Spot, Stand, Stored, SubAgent, Target, View,
-        checkpoints, conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place,
-        find_session, is_passage, kin, log, log_all, log_all_of, log_of, messages,
-        newest_checkpoints, short_name, split_place, standing_at, steps, words,
+        Bond, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall, Renewed,
+        Session, SessionError, Shown, Spot, Stand, Stored, SubAgent, Target, View, checkpoints,
+        each_checkpoint, entry_ids, entry_of, find_passage, find_place, find_session, is_passage,
+        kin, log, log_all, log_all_of, log_of, messages, newest_checkpoints, short_name,
+        split_place, standing_at, steps, words,
     },
 };

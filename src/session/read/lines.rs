@@ -83,7 +83,7 @@ pub struct Log {
 }
 
 /// A conversation that may be long: its entries are known and are read on demand.
-pub struct Conversation<'a> {
+pub(crate) struct Conversation<'a> {
     session: &'a Stored<'a>,
     view: View<'a>,
     places: Option<Places>,
@@ -93,30 +93,35 @@ pub struct Conversation<'a> {
 
 impl Conversation<'_> {
     /// Passes on the entries in batches, oldest first.
-    pub fn each<E: From<SessionError>>(
+    pub(crate) fn each<E: From<SessionError>>(
         &self,
-        mut each: impl FnMut(&[Line]) -> Result<(), E>,
+        mut each: impl FnMut(Vec<Line>) -> Result<(), E>,
     ) -> Result<(), E> {
         for entries in self.entries.chunks(BATCH) {
-            each(&self.read(entries)?)?;
+            each(self.read(entries)?)?;
         }
         Ok(())
     }
 
     /// Reads some of the entries.
-    pub fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, SessionError> {
+    pub(crate) fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, SessionError> {
         lines_between(self.session, &self.view, self.places.as_ref(), entries)
     }
 
     /// Returns the damaged entries met so far.
-    pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
+    pub(crate) fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
         self.view.damages.met(self.session)
+    }
+
+    /// Returns the sub-agents that some of the entries called in the session's own file.
+    pub(crate) fn sub_agents(&self, lines: &[Line]) -> Result<Vec<SubAgent>, SessionError> {
+        let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
+        sub_agent::sub_agents(self.session, &self.view, &path)
     }
 
     fn log(self) -> Result<Log, SessionError> {
         let lines = self.read(&self.entries)?;
-        let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
-        let sub_agents = sub_agent::sub_agents(self.session, &self.view, &path)?;
+        let sub_agents = self.sub_agents(&lines)?;
         Ok(Log { lines, sub_agents, damaged: self.damaged()?, repairs: self.repairs })
     }
 }
@@ -131,7 +136,7 @@ pub fn log(
 }
 
 /// Like [`log`], without reading the entries yet. Returns nothing if there is no branch.
-pub fn conversation<'a>(
+pub(crate) fn conversation<'a>(
     session: &'a Stored<'a>,
     target: Option<&Target>,
     limit: usize,
@@ -229,7 +234,7 @@ pub fn log_all_of(
 }
 
 /// Returns the conversation with these entries.
-fn spoken<'a>(
+pub(crate) fn spoken<'a>(
     session: &'a Stored<'a>,
     view: View<'a>,
     entries: Vec<EntryNumber>,

@@ -13,10 +13,8 @@ use crate::{
     archive::At,
     model::{EntryNumber, EntrySet, Position},
     session::{
-        Damaged, Damages, SessionError, SubAgent, Target, View, find_place,
-        history::sub_agent,
-        log,
-        read::lines::{self, Line, Log},
+        Conversation, Damaged, Line, SessionError, SubAgent, Target, View, conversation,
+        find_place, log, read::lines,
     },
     verbs::{
         OpsError,
@@ -25,17 +23,14 @@ use crate::{
     wire::Graph as _,
 };
 
-/// A session as it went.
-#[derive(Clone, Debug, Default)]
-pub struct Course {
-    /// The entries of the path, oldest first.
-    pub lines: Vec<Line>,
+/// A session as it went. The entries of its path are read on demand.
+pub struct Course<'a> {
+    session: &'a At<'a>,
+    path: Option<Conversation<'a>>,
     /// The reverted branches, in the order of their places on the path.
     pub forks: Vec<Fork>,
-    /// The sub-agents that work in the session's file, each with its conversation.
-    pub sub_agents: Vec<(SubAgent, Vec<Line>)>,
-    /// The damaged entries.
-    pub damaged: Vec<Damaged>,
+    /// The damaged entries that were met at the beginning.
+    damaged: Vec<Damaged>,
 }
 
 /// A reverted branch, from the fork on.
@@ -49,55 +44,86 @@ pub struct Fork {
     pub lines: Vec<Line>,
 }
 
-/// Reads the course of a session, or of one of its branches, which then has no forks.
-pub fn course(session: &At<'_>, branch: Option<&Target>) -> Result<Course, OpsError> {
-    if let Some(target) = branch {
-        let Log { lines, sub_agents, damaged, .. } = log(session, Some(target), usize::MAX)?;
-        return Course { lines, damaged, ..Course::default() }.with_agents(session, sub_agents);
+/// Returns the course of a session, or of one of its branches, which then has no forks.
+pub fn course<'a>(session: &'a At<'a>, branch: Option<&Target>) -> Result<Course<'a>, OpsError> {
+    let mut course = Course { session, path: None, forks: Vec::new(), damaged: Vec::new() };
+    if branch.is_some() {
+        course.path = conversation(session, branch, usize::MAX)?;
+        return Ok(course);
     }
-    let damages = Damages::gathered();
-    let Some(view) = lines::view(session, None) else { return Ok(Course::default()) };
-    let view = view.gathering(&damages);
+    let Some(view) = lines::view(session, None) else { return Ok(course) };
     let drawing = drawing(session, Detail::default())?;
     let split = split(&drawing, &session.state.branches)?;
-    let reader = Reader { session, view: &view, drawing: &drawing };
-    let lines = reader.read(&split.path)?;
-    let mut forks = Vec::new();
     for (after, branches, entries) in split.forks {
-        let lines = reader.read(&entries)?;
+        let lines = lines::lines(session, &view, &own(&view, &entries)?)?;
         if !lines.is_empty() {
-            forks.push(Fork { after, branches, lines });
+            course.forks.push(Fork { after, branches, lines });
         }
     }
-    let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
-    let sub_agents = sub_agent::sub_agents(session, &view, &path)?;
-    let mut damaged = drawing.damaged()?;
-    for found in damages.met(session)? {
-        if !damaged.contains(&found) {
-            damaged.push(found);
-        }
-    }
-    Course { lines, forks, sub_agents: Vec::new(), damaged }.with_agents(session, sub_agents)
+    course.damaged = drawing.damaged()?;
+    let path = own(&view, &split.path)?;
+    course.path = Some(lines::spoken(session, view, path, Vec::new())?);
+    Ok(course)
 }
 
-impl Course {
-    /// Reads the conversations of sub-agents.
-    fn with_agents(mut self, session: &At<'_>, agents: Vec<SubAgent>) -> Result<Self, OpsError> {
-        for agent in agents {
-            let read = find_place(session, &agent.last.to_string());
-            let read = read.and_then(|target| {
+impl Course<'_> {
+    /// Passes on the entries of the path in batches, oldest first.
+    pub fn each<E: From<SessionError>>(
+        &self,
+        each: impl FnMut(Vec<Line>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.path.as_ref().map_or(Ok(()), |path| path.each(each))
+    }
+
+    /// Reads some of these entries.
+    pub fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, SessionError> {
+        self.path.as_ref().map_or_else(|| Ok(Vec::new()), |path| path.read(entries))
+    }
+
+    /// Reads the sub-agents that entries of the path called in the session's file, each with its conversation.
+    pub fn sub_agents(&self, lines: &[Line]) -> Result<Vec<(SubAgent, Vec<Line>)>, OpsError> {
+        let Some(path) = &self.path else { return Ok(Vec::new()) };
+        let mut read = Vec::new();
+        for agent in path.sub_agents(lines)? {
+            let lines = find_place(self.session, &agent.last.to_string()).and_then(|target| {
                 let limit = usize::try_from(agent.entries).unwrap_or(usize::MAX);
-                log(session, Some(&target), limit)
+                log(self.session, Some(&target), limit)
             });
-            match read {
-                Ok(log) => self.sub_agents.push((agent, log.lines)),
+            match lines {
+                Ok(log) => read.push((agent, log.lines)),
                 // A sub-agent that cannot be read hides only itself.
                 Err(SessionError::NoEntry(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(self)
+        Ok(read)
     }
+
+    /// Returns the damaged entries met so far.
+    pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
+        let mut damaged = self.damaged.clone();
+        for found in self.path.as_ref().map_or_else(|| Ok(Vec::new()), Conversation::damaged)? {
+            if !damaged.contains(&found) {
+                damaged.push(found);
+            }
+        }
+        Ok(damaged)
+    }
+}
+
+/// Returns those of the entries that are part of the session's own conversation, once each.
+fn own(view: &View<'_>, entries: &[EntryNumber]) -> Result<Vec<EntryNumber>, OpsError> {
+    let mut said = Vec::with_capacity(entries.len());
+    let mut known = EntrySet::default();
+    for &entry in entries {
+        let record = view.record(entry)?;
+        let is_own = !view.format.is_of_sub_agent(&record);
+        if record.kind.is_conversation() && is_own && !known.contains(entry) {
+            known.insert(entry);
+            said.push(entry);
+        }
+    }
+    Ok(said)
 }
 
 /// A fork before its entries are read: the entry of the path before it, its branches, and its entries.
@@ -154,32 +180,4 @@ fn split(drawing: &Drawing<'_>, branches: &BTreeMap<String, Position>) -> Result
     }
     forks.sort_by_key(|(place, _)| *place);
     Ok(Split { path, forks: forks.into_iter().map(|(_, fork)| fork).collect() })
-}
-
-/// Reads entries with the numbers of their turns.
-struct Reader<'a> {
-    session: &'a At<'a>,
-    view: &'a View<'a>,
-    drawing: &'a Drawing<'a>,
-}
-
-impl Reader<'_> {
-    /// Reads those of the entries that are part of the session's own conversation.
-    fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, OpsError> {
-        let mut said = Vec::with_capacity(entries.len());
-        let mut known = EntrySet::default();
-        for &entry in entries {
-            let record = self.view.record(entry)?;
-            let is_own = !self.session.format.is_of_sub_agent(&record);
-            if record.kind.is_conversation() && is_own && !known.contains(entry) {
-                known.insert(entry);
-                said.push(entry);
-            }
-        }
-        let mut lines = lines::lines(self.session, self.view, &said)?;
-        for line in &mut lines {
-            line.checkpoint = self.drawing.before(line.n)?.map(|given| given.n);
-        }
-        Ok(lines)
-    }
 }
