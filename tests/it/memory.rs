@@ -126,7 +126,7 @@ fn an_entry_costs_little_to_take_in_to_draw_to_list_and_to_write_as_a_document()
     let Some(()) = needs::sweep() else { return };
     let Some(python) = needs::python() else { return };
     // Both have more bytes than are kept at hand.
-    let counts = [80_000, 120_000];
+    let counts = [80_000, 200_000];
     let folder = tempfile::tempdir().unwrap();
     let peaks = counts.map(|count| {
         let file = folder.path().join(format!("{count}.jsonl"));

@@ -422,10 +422,13 @@ fn press_keys(seed: u64) -> usize {
         pressed += many + 1;
         // A first resize may be seen just before the keys are.
         screen.redraw((61, 17));
-        let mut shown = screen.redraw(SIZES[next(SIZES.len())]);
+        let size = SIZES[next(SIZES.len())];
+        let mut shown = screen.redraw(size);
         if shown.contains("Reading what this would change") {
             screen.wait_without("Reading what this would change");
-            shown = screen.text();
+            // Perhaps only half of the answer is drawn.
+            screen.redraw((61, 17));
+            shown = screen.redraw(size);
         }
         // The help runs what is under its cursor, which may leave the screen.
         let is_help = shown.contains("Keys of this pane");
