@@ -87,10 +87,9 @@ fn look_at_the_end(archive: &Archive, session: &Session) {
     let detail = verbs::Detail { acts: true, ..verbs::Detail::default() };
     let drawing = verbs::drawing(&at, detail).unwrap();
     let whole = verbs::graph(&at, detail).unwrap().nodes;
-    let said = |nodes: &[verbs::GraphNode]| serde_json::to_value(nodes).unwrap();
     let middle = drawing.count() / 2;
     let halves = [drawing.nodes(0..middle), drawing.nodes(middle..usize::MAX)];
-    assert_eq!(said(&halves.map(Result::unwrap).concat()), said(&whole));
+    assert_eq!(halves.map(Result::unwrap).concat(), whole);
     for entries in [1, 5, usize::MAX] {
         let recent = verbs::recent_drawing(&at, entries, detail).unwrap();
         recent.nodes(0..usize::MAX).unwrap();
