@@ -158,6 +158,7 @@ mod tests {
             is_reverted,
             is_undone: false,
             acts: Some(acts),
+            spent: None,
             is_sub_agent: false,
             is_aside: false,
             left: None,

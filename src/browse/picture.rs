@@ -156,6 +156,7 @@ mod tests {
             is_reverted,
             is_undone: false,
             acts: Some(Acts::default()),
+            spent: None,
             is_sub_agent: false,
             is_aside: false,
             left: None,

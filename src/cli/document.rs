@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::{Block, CheckpointNumber, EntrySet};
-use undertext::report::{Entry, Exported, Line};
-use undertext::verbs::{self, At, Damaged, Masking, Masks, Session};
+use undertext::report::{Entry, Expense, Exported, Line};
+use undertext::verbs::{self, At, Damaged, Masking, Masks, Prices, Session};
 
 use super::common::{counted, first_line};
 use super::export::{Target, write_file};
@@ -198,7 +198,12 @@ pub(super) fn read(
     let damaged = course.damaged()?;
     let forks = std::mem::take(&mut course.forks);
     let chooser = Chooser::new(choices, masking.as_ref());
-    let said = chooser.choose(facts, lines, forks, sub_agents, boundaries.unwrap_or_default());
+    let boundaries = boundaries.unwrap_or_default();
+    let mut said = chooser.choose(facts, lines, forks, sub_agents, boundaries);
+    said.effort = verbs::effort(session, &Prices::with(&context.settings()?.prices))?;
+    if choices.from.is_some() || choices.to.is_some() {
+        said.effort.all = Expense::default();
+    }
     Ok(Reading { said, damaged })
 }
 

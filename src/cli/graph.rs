@@ -3,13 +3,13 @@
 use std::io::Write as _;
 
 use undertext::report::{Acts, EmptyBranch, Line};
-use undertext::verbs::{self, Detail, Drawing, Outlined, Pattern, Spot};
+use undertext::verbs::{self, Detail, Drawing, Outlined, Pattern, Prices, Spot};
 
 use super::common::{self, counted};
 use super::{About, CommandError, Context, Exit, Opened, landing, models, overview};
 use crate::render::graph::{Look, Rows};
-use crate::render::safe;
 use crate::render::style::Label;
+use crate::render::{safe, units};
 
 /// Maximum width of a graph's heading.
 const WIDEST: usize = 100;
@@ -40,6 +40,10 @@ pub(crate) struct Args {
     #[arg(long)]
     undone: bool,
 
+    /// Also show how long each turn took and what it cost
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Mark where these words were said
     #[arg(long, value_name = "WORDS", value_parser = common::pattern)]
     grep: Option<Pattern>,
@@ -54,6 +58,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if graph.is_compared()? {
         // What cannot be read hides only this.
         graph.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
+    }
+    let mut used = None;
+    if args.verbose {
+        let effort = verbs::effort(session, &Prices::with(&context.settings()?.prices))?;
+        graph.see_effort(&effort);
+        used = units::used(&effort.all);
     }
     for branch in &graph.empty {
         let is_current = *branch == graph.current;
@@ -72,6 +82,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.output.page()?;
     say_head(context, &opened, graph.edited)?;
+    if let Some(used) = used {
+        context.say(&used)?;
+    }
     let look = Look {
         styles: context.output.styles(),
         columns: context.output.width(),

@@ -99,13 +99,8 @@ impl Overview<'_> {
         };
         let most = if here.sessions.is_empty() { ALONE } else { ELSEWHERE };
         let (elsewhere, more) = self.elsewhere(filter, folder.is_some(), most)?;
-        let rows = |sessions| Rows {
-            sessions,
-            now,
-            is_verbose: false,
-            has_folders: false,
-            has_heads: false,
-        };
+        let rows =
+            |sessions| Rows { sessions, now, spent: None, has_folders: false, has_heads: false };
         self.head()?;
         self.weeks(now)?;
         self.context.say("")?;

@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use undertext::model::{SessionName, Timestamp};
-use undertext::report::{Line, ListedSession, Listing};
+use undertext::report::{Expense, Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
-use undertext::verbs::{self, Archive, Bond, Having, Order};
+use undertext::verbs::{self, Archive, Bond, Having, Order, Prices};
 
 use super::common::{self, within};
 use super::env::Env;
@@ -176,6 +176,8 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let is_all = filter == everything && having == Having::default();
     let hidden = SessionFilter { hidden: true, limit: Some(1), ..SessionFilter::default() };
     let are_hidden = sessions.is_empty() && is_all && !archive.sessions(&hidden)?.is_empty();
+    let is_shown = args.verbose && !context.json;
+    let spent = if is_shown { Some(spent(context, &archive, &sessions)?) } else { None };
     archive::leave(archive);
     overview::keep_glances(context, &glances);
     if context.answer_all(&sessions)? {
@@ -202,7 +204,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let rows = Rows {
         sessions: &sessions,
         now,
-        is_verbose: args.verbose,
+        spent: spent.as_deref(),
         has_folders: true,
         has_heads: true,
     };
@@ -221,13 +223,27 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     context.tell_unread_sessions(&damaged)
 }
 
+/// Returns what sessions used. One that cannot be read hides only that.
+fn spent(
+    context: &mut Context,
+    archive: &Archive,
+    sessions: &[ListedSession],
+) -> Result<Vec<Option<Expense>>, CommandError> {
+    let prices = Prices::with(&context.settings()?.prices);
+    let spent = |listed: &ListedSession| {
+        let session = archive.session(&listed.name).ok()??;
+        Some(verbs::effort(&archive.at(&session).ok()?, &prices).ok()?.all)
+    };
+    Ok(sessions.iter().map(spent).collect())
+}
+
 /// The rows of a list, and what they show.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
     pub(crate) sessions: &'a [ListedSession],
     pub(crate) now: Timestamp,
-    /// Print whole ids and times, and each session's origin, below its row.
-    pub(crate) is_verbose: bool,
+    /// Print whole ids and times, each session's origin and what it used below its row, if that was counted.
+    pub(crate) spent: Option<&'a [Option<Expense>]>,
     /// Show each session's folder.
     pub(crate) has_folders: bool,
     /// Show column headings.
@@ -283,7 +299,7 @@ pub(crate) fn show_sessions(context: &mut Context, rows: Rows<'_>) -> Result<(),
     let tenths = if has_agents && has_folders { 3 } else { 4 };
     let has_room = context.output.width().filter(|_| has_agents || has_folders);
     let longest = has_room.map_or(usize::MAX, |width| (width * tenths / 10).max(LEAST_TITLE));
-    for (listed, folder) in sessions.iter().zip(&folders) {
+    for (at, (listed, folder)) in sessions.iter().zip(&folders).enumerate() {
         let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
         let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
         let kin = kin.as_ref().map(|kin| (kin.bond, shown(&kin.session)));
@@ -313,8 +329,9 @@ pub(crate) fn show_sessions(context: &mut Context, rows: Rows<'_>) -> Result<(),
             Cell::new(Label::Dim, &only(has_folders, folder)),
             Cell::new(Label::Head, state),
         ]);
-        if rows.is_verbose {
-            for more in more_of(&context.env, listed) {
+        if let Some(spent) = rows.spent {
+            let spent = spent.get(at).and_then(Option::as_ref);
+            for more in more_of(&context.env, listed, spent) {
                 table.note(Label::Dim, &more);
             }
         }
@@ -336,14 +353,14 @@ fn folders(context: &Context, sessions: &[ListedSession]) -> Vec<String> {
 }
 
 /// Returns the details that have no room in a session's row.
-fn more_of(env: &Env, listed: &ListedSession) -> [String; 2] {
+fn more_of(env: &Env, listed: &ListedSession, spent: Option<&Expense>) -> [String; 2] {
     let ListedSession { card, kin, .. } = listed;
     let show = |time| env.zone.show(time);
     let folder = card.folder.as_ref().map(|folder| env.homely(Path::new(folder)));
     let kin = kin.as_ref().map(common::kin_words);
     let times = card.started.zip(card.active);
     let times = times.map(|(from, to)| format!("{} to {}", show(from), show(to)));
-    let parts = [times, folder, kin];
+    let parts = [times, folder, kin, spent.and_then(units::used)];
     let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
     [listed.name.id.clone(), parts]
 }

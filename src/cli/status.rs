@@ -10,19 +10,21 @@ use undertext::context::measure::{Measured, Word};
 use undertext::context::plan::Nearness;
 use undertext::context::window::Source;
 use undertext::report::{
-    Conversation, Fullness, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings,
-    UsedFile,
+    Conversation, Expense, Fullness, Layered, Line, LiveState, Report as _, Standing, Status,
+    Surroundings, UsedFile,
 };
 use undertext::settings::Settings;
-use undertext::verbs::{self, At, Holder, Session};
+use undertext::verbs::{self, At, Holder, Prices, Session};
 
 use super::common::{self, counted};
 use super::{About, CommandError, Context, Exit, archive, models};
 use crate::render::safe;
 use crate::render::table::{Cell, Label, Left, Right, Table};
-use crate::render::units::grouped;
+use crate::render::units::{self, grouped};
 use crate::render::wrap::wrap;
 
+/// What was used is counted in sessions of at most this many entries; `stats` counts longer ones.
+const COUNTED: u64 = 20_000;
 /// The width of the row names.
 const NAMES: usize = "checkpoint  ".len();
 
@@ -83,7 +85,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let glance = verbs::known_glance(session, &models::usual(&settings));
     let reverted = glance.map(|glance| glance.reverted);
-    let standing = Standing::new(session, &status, full.as_ref(), reverted);
+    let spent = spent(session, &settings);
+    let standing = Standing::new(session, &status, full.as_ref(), reverted, spent.as_ref());
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
         return Ok(exit.max(context.tell_damaged(&damaged)?));
@@ -130,6 +133,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for (name, label, words) in full.iter().flat_map(|(near, full)| fullness(near, full)) {
         row(name, label, &words);
     }
+    if let Some(used) = words_of_use(session, &settings, spent.as_ref()) {
+        row("used", Label::Plain, &used);
+    }
     for (name, time) in [("started", card.started), ("active", card.active)] {
         if let Some(time) = time {
             row(name, Label::Time, &context.env.zone.show(time));
@@ -165,6 +171,20 @@ fn wait_until_idle(context: &mut Context, session: &At<'_>, seconds: Option<u64>
         context.output.note(&format!("It is still being compacted by {holder}"));
     }
     Exit::No
+}
+
+/// Returns what a session used that is not too long to be counted. What cannot be read hides only this.
+fn spent(session: &At<'_>, settings: &Settings) -> Option<Expense> {
+    let is_counted = session.state.entries() <= COUNTED;
+    let effort = is_counted.then(|| verbs::effort(session, &Prices::with(&settings.prices)));
+    Some(effort?.ok()?.all)
+}
+
+/// Returns a session's model and what was used, in words.
+fn words_of_use(session: &At<'_>, settings: &Settings, spent: Option<&Expense>) -> Option<String> {
+    let used = spent.and_then(units::used)?;
+    let model = verbs::model(session, &models::usual(settings)).into_iter();
+    Some(model.chain([used]).collect::<Vec<_>>().join(" · "))
 }
 
 /// Returns how full the window is, and how near that is to a compaction.

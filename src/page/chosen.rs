@@ -17,7 +17,7 @@ use undertext::model::{
     Timestamp, first_line,
 };
 use undertext::report::Boundary;
-use undertext::verbs::{Fork, Line, Masked, Masking, SubAgent};
+use undertext::verbs::{Effort, Fork, Line, Masked, Masking, SubAgent};
 
 use super::private::{is_private_command, is_private_file};
 use crate::render::call::{self, Caller, Subject, Worth};
@@ -109,6 +109,8 @@ pub(crate) struct Conversation {
     pub(crate) left_out: LeftOut,
     /// How many secrets were masked.
     pub(crate) secrets: u64,
+    /// What it used.
+    pub(crate) effort: Effort,
 }
 
 /// Chooses and masks.
@@ -187,7 +189,8 @@ impl<'a> Chooser<'a> {
         });
         let boundaries = boundaries.collect();
         let (left_out, secrets) = self.done();
-        Conversation { facts, lines, reverted, agents, boundaries, left_out, secrets }
+        let effort = Effort::default();
+        Conversation { facts, lines, reverted, agents, boundaries, left_out, secrets, effort }
     }
 
     /// Returns what was left out so far, and how many secrets were masked.
@@ -268,6 +271,7 @@ impl<'a> Chooser<'a> {
     pub(crate) fn line(&mut self, mut line: Line) -> Line {
         for message in &mut line.messages {
             message.meta.clear();
+            message.model = message.model.take().map(|model| self.text(&model));
             let blocks = std::mem::take(&mut message.blocks);
             message.blocks = blocks.into_iter().map(|block| self.block(block)).collect();
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use undertext::model::{
     Block, CheckpointNumber, EntryNumber, Image, Kind, Message, Source, Timestamp,
 };
-use undertext::report::Boundary;
+use undertext::report::{Boundary, Expense};
 use undertext::verbs::{self, Line};
 use undertext::wire::Earlier;
 
@@ -99,6 +99,10 @@ pub(crate) struct Turn {
     pub(crate) commands: usize,
     pub(crate) failed: usize,
     pub(crate) tokens: Option<u64>,
+    /// How long it took, what it cost, and the model if that is not the session's.
+    pub(crate) spent: Html,
+    /// Its tokens.
+    pub(crate) used: String,
     /// The compaction that it is, instead of a turn.
     pub(crate) boundary: Option<Compaction>,
     pub(crate) forks: Vec<Fork>,
@@ -325,6 +329,26 @@ impl Builder<'_> {
         }
     }
 
+    /// Returns how long a turn took, what it cost, and its model if that is not the session's; and its tokens.
+    fn spent(&mut self, lines: &[Line]) -> (Html, String) {
+        let effort = &self.said.effort.turns;
+        let spent = lines.iter().filter_map(|line| effort.get(&Some(line.n)));
+        let spent = spent.fold(Expense::default(), Expense::with);
+        let times = || lines.iter().filter_map(|line| line.time);
+        let ended = spent.last.or(times().max());
+        let lasted = times().next().zip(ended).map(|(from, to)| to.0.saturating_sub(from.0));
+        let said = lines.iter().flat_map(|line| &line.messages);
+        let model = said.filter_map(|message| message.model.as_ref()).next_back();
+        let model = model.filter(|model| Some(*model) != self.said.facts.model.as_ref());
+        let words = [
+            model.cloned(),
+            lasted.filter(|ms| *ms >= 1_000).map(units::span),
+            units::cost(&spent),
+        ];
+        let words = words.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        (self.ink.line(&words), units::used(&spent).unwrap_or_default())
+    }
+
     fn turn(&mut self, lines: &[Line], answers: &Answers<'_>) -> Turn {
         let Some(first) = lines.first() else { return Turn::default() };
         let mut turn = self.begin(first);
@@ -333,6 +357,7 @@ impl Builder<'_> {
             Kind::Note | Kind::System => "note",
             _ => "continued",
         };
+        (turn.spent, turn.used) = self.spent(lines);
         let id = |line: &Line| line.messages.first().and_then(|message| message.id.clone());
         let steps = verbs::steps(lines.iter().map(|line| (line.kind, id(line))));
         let mut run = Run::default();
@@ -659,7 +684,7 @@ impl Builder<'_> {
         let words = [
             counted(run.n_calls, "call", "calls"),
             Some(format!("{} failed", run.failed)).filter(|_| run.failed > 0),
-            spent.filter(|spent| *spent >= 1_000).map(span),
+            spent.filter(|spent| *spent >= 1_000).map(units::span),
         ];
         run.words = words.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         run.rest = run.named.len().saturating_sub(NAMED);
@@ -747,7 +772,7 @@ impl Builder<'_> {
             format!("{day}–{}", zone.moment(to).format(end))
         });
         let lasted = facts.started.zip(facts.ended).map(|(from, to)| to.0.saturating_sub(from.0));
-        let lasted = lasted.filter(|spent| *spent >= 60_000).map(span);
+        let lasted = lasted.filter(|spent| *spent >= 60_000).map(units::span);
         let heading = [
             Some(facts.program.clone()),
             facts.model.clone(),
@@ -767,7 +792,8 @@ impl Builder<'_> {
         let files = std::mem::take(&mut self.files);
         let mut files: Vec<(String, Changes)> = files.into_iter().collect();
         files.sort_by_key(|(_, changes)| std::cmp::Reverse(changes.edits));
-        let tally = tally(&turns, &files, &self.said.reverted);
+        let mut tally = tally(&turns, &files, &self.said.reverted);
+        tally.extend(units::cost(&self.said.effort.all));
         let files = files.into_iter().map(|(path, changes)| File {
             path: self.ink.line(&path),
             edits: changes.edits,
@@ -941,22 +967,10 @@ fn class_of(label: Label) -> &'static str {
     }
 }
 
-/// Formats a span of milliseconds as `1 min 49 s`.
-fn span(ms: i64) -> String {
-    let s = ms / 1_000;
-    match s {
-        0..60 => format!("{s} s"),
-        60..3_600 if s % 60 == 0 => format!("{} min", s / 60),
-        60..3_600 => format!("{} min {} s", s / 60, s % 60),
-        3_600..172_800 => format!("{} h {} min", s / 3_600, s % 3_600 / 60),
-        _ => format!("{} days", s / 86_400),
-    }
-}
-
 /// Says how much later a turn began.
 fn later(before: Timestamp, at: Timestamp) -> Option<String> {
     let ms = at.0.saturating_sub(before.0);
-    (ms >= PAUSE * 60_000).then(|| format!("{} later", span(ms - ms % 60_000)))
+    (ms >= PAUSE * 60_000).then(|| format!("{} later", units::span(ms - ms % 60_000)))
 }
 
 /// Returns the numbers of turns that were masked in, for the summary.

@@ -17,7 +17,7 @@ use chrono::{Datelike as _, Days, NaiveDate};
 use undertext::report::{Expense, Spent};
 
 use super::safe;
-use super::units::{dollars, grouped, rounded, tenths};
+use super::units::{self, grouped, rounded, tenths};
 
 const WIDTH: u64 = 900;
 const MARGIN: u64 = 30;
@@ -110,9 +110,7 @@ fn weight(chart: &Chart, expense: &Expense) -> u64 {
 }
 
 fn cost(expense: &Expense) -> String {
-    let Some(cost) = expense.cost else { return "no price".to_owned() };
-    let plus = if expense.unpriced > 0 { "+" } else { "" };
-    format!("{}{plus}", dollars(cost.saturating_add(5_000) / 10_000))
+    units::cost(expense).unwrap_or_else(|| "no price".to_owned())
 }
 
 fn tip(name: &str, expense: &Expense) -> String {

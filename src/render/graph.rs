@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
-use undertext::model::{CheckpointNumber, Kind};
-use undertext::report::Acts;
+use undertext::model::{CheckpointNumber, Kind, Timestamp};
+use undertext::report::{Acts, Expense};
 use undertext::verbs::{Drawing, GraphNode, OpsError, Outlined, Spot};
 use undertext::wire::Departure;
 
@@ -84,7 +84,7 @@ impl<'a> Rows<'a> {
         let mut numbers = Vec::new();
         let mut roots = BTreeSet::new();
         let mut columns = Columns::default();
-        let (mut days, mut has_reverted) = (BTreeSet::new(), false);
+        let (mut days, mut has_reverted, mut spent) = (BTreeSet::new(), false, 0);
         for outlined in graph.outline() {
             let Outlined { node, parents, checkpoint, own, time, is_root, is_off, .. } = outlined?;
             numbers.extend(checkpoint.map(|n| (n, node, parents)));
@@ -93,6 +93,8 @@ impl<'a> Rows<'a> {
             columns.number = columns.number.max(number.map_or(0, |number| safe::width(&number)));
             days.extend(time.map(|time| look.zone.moment(time).date()));
             has_reverted |= is_off;
+            let words = graph.spent().get(node).map(|spent| spent_words(time, spent));
+            spent = spent.max(words.map_or(0, |words| safe::width(&words)));
         }
         columns.is_dated = days.len() > 1;
         columns.time = match days.len() {
@@ -102,6 +104,7 @@ impl<'a> Rows<'a> {
         };
         let acts = graph.acts().iter().map(|acts| safe::width(&acts_words(*acts)));
         columns.acts = acts.max().unwrap_or_default();
+        columns.acts += spent + 2 * usize::from(columns.acts > 0 && spent > 0);
         let heads = graph.heads().map(|names| safe::width(&safe::line(&names.join(", "))));
         let reverted = if has_reverted { REVERTED.len() } else { 0 };
         columns.names = heads.max().unwrap_or_default().max(reverted).min(MOST_NAMES);
@@ -282,7 +285,10 @@ impl Rows<'_> {
             let moment = format!("{:>time$}", moment.unwrap_or_default());
             row.extend([(Label::Time, moment), space(2)]);
         }
-        let done = node.acts.map(acts_words).unwrap_or_default();
+        let spent = node.spent.as_ref().map(|spent| spent_words(node.time, spent));
+        let done = [node.acts.map(acts_words), spent];
+        let done = done.into_iter().flatten().filter(|done| !done.is_empty());
+        let done = done.collect::<Vec<_>>().join("  ");
         let ends = names_of(node);
         // In a narrow terminal, the text has priority.
         let mut right = names + 2 * usize::from(names > 0) + acts + 2 * usize::from(acts > 0);
@@ -383,6 +389,13 @@ fn acts_words(acts: Acts) -> String {
     let parts = [(acts.edits, '✎'), (acts.commands, '$'), (acts.failed, '✗')];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{n}{sign}"));
     parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Formats how long a turn took that began at a time, and what it cost.
+fn spent_words(began: Option<Timestamp>, spent: &Expense) -> String {
+    let lasted = began.zip(spent.last).map(|(from, to)| to.0.saturating_sub(from.0));
+    let lasted = lasted.filter(|ms| *ms >= 1_000).map(units::span);
+    lasted.into_iter().chain(units::cost(spent)).collect::<Vec<_>>().join("  ")
 }
 
 /// Joins as many of the parts as fit on one line.

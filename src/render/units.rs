@@ -1,5 +1,7 @@
 //! Quantities for people: exact if small, rounded if large.
 
+use undertext::report::Expense;
+
 /// Number of digits shown of an entry's id.
 pub(crate) const DIGITS: usize = 8;
 
@@ -85,6 +87,37 @@ pub(crate) fn grouped(n: u64) -> String {
 /// Formats a number of cents as `$1,234.56`.
 pub(crate) fn dollars(cents: u64) -> String {
     format!("${}.{:02}", grouped(cents / 100), cents % 100)
+}
+
+/// Formats a cost; a plus means that more has no price.
+pub(crate) fn cost(expense: &Expense) -> Option<String> {
+    let cost = expense.cost?;
+    let plus = if expense.unpriced > 0 { "+" } else { "" };
+    let cents = cost.saturating_add(5_000) / 10_000;
+    let is_less = cents == 0 && cost > 0;
+    Some(if is_less { "<$0.01".to_owned() } else { format!("{}{plus}", dollars(cents)) })
+}
+
+/// Formats what was used: the tokens of requests and answers, and the cost.
+pub(crate) fn used(expense: &Expense) -> Option<String> {
+    let usage = &expense.usage;
+    let asked = usage.input.saturating_add(usage.cache_write);
+    let [asked, cached, said] = [asked, usage.cache_read, usage.output].map(rounded);
+    let tokens = format!("{asked} tokens in, {cached} cached, {said} out");
+    let parts = [Some(tokens), cost(expense)];
+    (usage.total() > 0).then(|| parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// Formats a span of milliseconds as `1 min 49 s`.
+pub(crate) fn span(ms: i64) -> String {
+    let s = ms / 1_000;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3_600 if s % 60 == 0 => format!("{} min", s / 60),
+        60..3_600 => format!("{} min {} s", s / 60, s % 60),
+        3_600..172_800 => format!("{} h {} min", s / 3_600, s % 3_600 / 60),
+        _ => format!("{} days", s / 86_400),
+    }
 }
 
 /// Formats a number in thousands or millions, such as `21k` or `1.2M`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::shape::{report, through};
+use super::spending::Expense;
 use crate::{
     model::{Checkpoint, CheckpointNumber, EntryId, Kind, OperationNumber, Timestamp},
     session::{Damaged, Kin, Spot},
@@ -119,6 +120,9 @@ pub struct GraphNode {
     /// What was done in it, if that was counted.
     #[serde(flatten, serialize_with = "through::<Did, _, _>")]
     pub acts: Option<Acts>,
+    /// What the answers in it used; the key is present only with `-v`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Expense>,
     /// Whether the node is the work of a sub-agent in the session's file.
     #[serde(rename = "sub_agent")]
     pub is_sub_agent: bool,

@@ -26,6 +26,22 @@ pub struct Expense {
     pub last: Option<Timestamp>,
 }
 
+impl Expense {
+    /// Returns the sum with what other turns of the session used.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.sessions = self.sessions.max(other.sessions);
+        self.turns += other.turns;
+        self.requests += other.requests;
+        self.usage.add(&other.usage);
+        self.cost = self.cost.into_iter().chain(other.cost).reduce(u64::saturating_add);
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
+        self
+    }
+}
+
 /// What all sessions used, each answer once: copies in forks and resumed sessions do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spending {

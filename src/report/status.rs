@@ -9,6 +9,7 @@ use super::{
     context::Due,
     later::Waiting,
     shape::{Owner, Report, report, some_path, through},
+    spending::Expense,
 };
 use crate::model::hint::Line;
 use crate::{
@@ -200,6 +201,8 @@ pub struct Standing<'a> {
     pub live_state: Option<LiveState>,
     /// The size of the context; `null` if the window is too small.
     pub context: Option<Filling<'a>>,
+    /// What the session used, with its sub-agents; `null` if it is too long to be counted here.
+    pub spent: Option<&'a Expense>,
 }
 
 /// How full the context window is, and how close that is to a compaction.
@@ -218,6 +221,7 @@ impl<'a> Standing<'a> {
         status: &'a Status,
         full: Option<&'a (Nearness, Fullness)>,
         reverted: Option<u64>,
+        spent: Option<&'a Expense>,
     ) -> Self {
         Self {
             session,
@@ -226,6 +230,7 @@ impl<'a> Standing<'a> {
             behind: status.live_state != LiveState::Same,
             live_state: status.live.as_ref().map(|_| status.live_state),
             context: full.map(|(near, full)| Filling { full, near }),
+            spent,
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Image, Kind,
         LineId, Message, OperationNumber, Position, Run, Timestamp, first_line,
     },
-    report::{Acts, Boundary, GraphNode, RevertedEnd},
+    report::{Acts, Boundary, Expense, GraphNode, RevertedEnd},
     search::{Pattern, Seeker, Sought},
     session::{
         Damaged, Damages, Kin, Session, SessionError, Spot, View, derive, entry_ids,
@@ -43,7 +43,7 @@ use crate::{
     },
     verbs::{
         OpsError,
-        look::{edges::edges, note},
+        look::{edges::edges, note, spending::Effort},
     },
     wire::{self, Departure, Graph, How},
 };
@@ -85,6 +85,8 @@ pub struct Drawing<'a> {
     members: Vec<EntryNumber>,
     /// The acts in each stretch, if they are counted.
     acts: Vec<Acts>,
+    /// What was used in each stretch, if that is known.
+    spent: Vec<Expense>,
     /// How many files were edited, if edits are counted.
     pub edited: Option<u64>,
     /// How many facts each compaction lost, if that is counted.
@@ -268,6 +270,7 @@ impl<'a> Paths<'a> {
             stretches,
             members,
             acts,
+            spent: Vec::new(),
             lost: BTreeMap::new(),
             edited: is_counted.then_some(edited),
             heads,
@@ -428,6 +431,21 @@ impl Drawing<'_> {
         self.lost.extend(boundaries.iter().filter_map(|one| Some((one.entry?, one.lost()))));
     }
 
+    /// Records what each node used, by its prompts.
+    pub fn see_effort(&mut self, effort: &Effort) {
+        let of = |stretch: &Stretch| {
+            let members = self.members_of(stretch).iter();
+            let spent = members.filter_map(|entry| effort.turns.get(&Some(*entry)));
+            spent.fold(Expense::default(), Expense::with)
+        };
+        self.spent = self.stretches.iter().map(of).collect();
+    }
+
+    /// Returns what each node used; empty if that is not known.
+    pub fn spent(&self) -> &[Expense] {
+        &self.spent
+    }
+
     /// Returns the number of reverted ends.
     pub fn count_reverted(&self) -> Result<u64, OpsError> {
         Ok(self.reverted_nodes()?.len() as u64)
@@ -571,6 +589,7 @@ impl Drawing<'_> {
             is_reverted: self.is_reverted(stretch)?,
             is_undone: self.is_undone(stretch),
             acts: self.acts.get(node).copied(),
+            spent: self.spent.get(node).cloned(),
             lost: self.lost.get(&facts.id(first)?).copied(),
             is_sub_agent,
             branches,

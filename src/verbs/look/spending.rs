@@ -20,7 +20,7 @@ use chrono::NaiveDate;
 use memchr::memmem::Finder;
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, At},
     json::Raw,
     model::{EntryNumber, Kind, LineId, Record, TieKind, Timestamp, Usage},
     report::{Expense, Spent, UnreadSession},
@@ -179,6 +179,42 @@ pub fn spending(
         }
     });
     failed.map_or(Ok((rows.by_key.into_values().collect(), unread)), Err)
+}
+
+/// What a session used.
+#[derive(Clone, Debug, Default)]
+pub struct Effort {
+    /// All of it, with its sub-agents. What it shares with the session that it was forked from counts too.
+    pub all: Expense,
+    /// What each turn used, by the prompt before the answers. Sub-agents with files of their own do not count.
+    pub turns: BTreeMap<Option<EntryNumber>, Expense>,
+}
+
+/// Returns what a session used, turn by turn.
+pub fn effort(session: &At<'_>, prices: &Prices) -> Result<Effort, OpsError> {
+    let entries = EntryNumber::FIRST..session.state.next_entry();
+    let found = answers(session.store, session, &session.name.id, entries)?;
+    let mut effort = Effort::default();
+    for Answer { turn, time, model, usage, .. } in found.into_values() {
+        let of_turn = effort.turns.entry(turn).or_default();
+        of_turn.turns = u64::from(turn.is_some());
+        for expense in [of_turn, &mut effort.all] {
+            expense.requests += 1;
+            charge(expense, model.as_ref(), &usage, prices);
+            expense.first = expense.first.into_iter().chain(time).min();
+            expense.last = expense.last.max(time);
+        }
+    }
+    if family(session.store, session)?.len() > 1 {
+        let period = Period { since: None, until: None, day: &|_| NaiveDate::default() };
+        let filter = SessionFilter::default();
+        let (rows, _) = spending(session.archive, &filter, Some(session), &period, &mut |_, _| ())?;
+        effort.all = sum(&rows, prices);
+    } else {
+        effort.all.sessions = u64::from(effort.all.requests > 0);
+        effort.all.turns = effort.turns.keys().flatten().count() as u64;
+    }
+    Ok(effort)
 }
 
 /// From which sessions others were forked.
@@ -344,16 +380,21 @@ pub fn sum<'r>(rows: impl IntoIterator<Item = &'r Row>, prices: &Prices) -> Expe
         sessions.insert((&row.agent, &row.session));
         sum.turns += row.turns;
         sum.requests += row.requests;
-        sum.usage.add(&row.usage);
-        match row.model.as_ref().and_then(|model| prices.cost(model, &row.usage)) {
-            Some(cost) => sum.cost = Some(sum.cost.unwrap_or(0).saturating_add(cost)),
-            None => sum.unpriced = sum.unpriced.saturating_add(row.usage.total()),
-        }
+        charge(&mut sum, row.model.as_ref(), &row.usage, prices);
         sum.first = sum.first.into_iter().chain(row.first).min();
         sum.last = sum.last.max(row.last);
     }
     sum.sessions = sessions.len() as u64;
     sum
+}
+
+/// Adds tokens, and their cost if the model has a price.
+fn charge(sum: &mut Expense, model: Option<&String>, usage: &Usage, prices: &Prices) {
+    sum.usage.add(usage);
+    match model.and_then(|model| prices.cost(model, usage)) {
+        Some(cost) => sum.cost = Some(sum.cost.unwrap_or(0).saturating_add(cost)),
+        None => sum.unpriced = sum.unpriced.saturating_add(usage.total()),
+    }
 }
 
 /// Returns the sums of groups of rows: the newest day first, otherwise the most expensive group first.

@@ -151,6 +151,42 @@ fn a_fork_repeats_answers_that_count_once() {
     assert_eq!(counted(&alone[0]), count(&[env.project().join(EXAMPLES[1])]));
 }
 
+/// Asserts that `status` says of a session what `stats` says, and that its turns add up to that, or to less if not all are drawn.
+/// Returns its cost, and how many answers are in no turn.
+fn adds_up(env: &TestEnv, session: &str) -> (u64, u64) {
+    let said = |args: &[&str]| objects(&env.run(args).stdout);
+    let all = &said(&["stats", "--json", session])[0];
+    let status = &said(&["status", "--json", session])[0]["spent"];
+    let turns = said(&["graph", "-v", "--json", session]);
+    let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
+    for key in ["requests", "cost", "unpriced"] {
+        // Each cost is rounded to a millionth of a dollar.
+        let rounded = if key == "cost" { number(all, "requests") } else { 0 };
+        let parts = turns.iter().map(|turn| number(&turn["spent"], key));
+        let said = number(status, key).abs_diff(number(all, key));
+        assert!(said <= rounded, "{key} of {session}");
+        assert!(parts.sum::<u64>() <= number(all, key) + rounded, "{key} of {session}");
+    }
+    let in_turns = turns.iter().map(|turn| number(&turn["spent"], "requests")).sum::<u64>();
+    (number(all, "cost"), number(all, "requests") - in_turns)
+}
+
+#[test]
+fn what_each_turn_used_adds_up_to_its_session() {
+    let env = machine();
+    for session in objects(&env.run(&["sessions", "--json"]).success().stdout) {
+        let (_, apart) = adds_up(&env, session["session"].as_str().unwrap());
+        assert_eq!(apart, 0, "{session}");
+    }
+    let garden = "claude-garden.jsonl";
+    assert!(adds_up(&env, garden).0 > 0);
+    assert_snapshot!(env.run(&["graph", "-v", garden]).success().stdout);
+    let page = env.run(&["export", "--as", "html", garden]).success().stdout;
+    assert!(page.contains("class=\"spent\" title=\""));
+    let listed = env.run(&["sessions", "-v"]).success().stdout;
+    assert_eq!(listed.matches(" tokens in, ").count(), 5, "{listed}");
+}
+
 #[test]
 fn a_price_in_the_settings_replaces_the_table() {
     let env = machine();
@@ -217,5 +253,8 @@ fn figures_of_real_sessions_are_those_of_their_raw_records() {
         let said = objects(&env.run(&["stats", "--json", "--by", "agent"]).stdout);
         let raw = count(&files);
         assert_eq!(counted(&said[0]), raw, "{folder}");
+        for session in objects(&env.run(&["sessions", "--json", "--all"]).success().stdout) {
+            adds_up(&env, session["session"].as_str().unwrap());
+        }
     }
 }
