@@ -9,6 +9,8 @@
 //! A rollback also drops whole tasks with the histories in them. If that would drop too much, a `compacted` record with a
 //! history, in a task of its own, replaces everything before it with the wanted context.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{
@@ -189,12 +191,21 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     }
     let again = wanted.iter().enumerate().skip(from);
     let again = again.filter(|(n, said)| *n >= stays || !said.is_conversation());
-    let mut again: Vec<&Said> = again.map(|(_, said)| said).collect();
-    // Never start a task without content.
-    while again.last().is_some_and(|said| said.prepares() && !said.is_conversation()) {
-        again.pop();
+    let only_prepares = |said: &Said| said.prepares() && !said.is_conversation();
+    // Never start a task without content. A rollback leaves what prepared the turns that it drops, so of several records of a kind
+    // only the last one is repeated; else their number would double each time.
+    let again = again.rev().map(|(_, said)| said).skip_while(|said| only_prepares(said));
+    let (mut repeated, mut prepared) = (Vec::new(), BTreeSet::new());
+    for said in again {
+        if !only_prepares(said) {
+            prepared.clear();
+        } else if !prepared.insert(said.flags) {
+            continue;
+        }
+        repeated.push(said.entry);
     }
-    Some((turns, again.into_iter().map(|said| said.entry).collect()))
+    repeated.reverse();
+    Some((turns, repeated))
 }
 
 /// Returns the items of a record, or of the history it represents.
