@@ -52,6 +52,8 @@ pub(crate) struct Graph {
     pub(crate) facts: String,
     /// The width that its rows are laid out for.
     pub(crate) columns: usize,
+    /// True if each reverted branch is one row.
+    pub(crate) is_folded: bool,
     /// How many rows it has so far.
     pub(crate) rows: usize,
     pub(crate) counts: Counts,
@@ -141,8 +143,8 @@ pub(crate) struct Found {
 /// What the state asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Draw the graph of a session, in so many columns.
-    Graph(SessionName, usize),
+    /// Draw the graph of a session, in so many columns, and fold its reverted branches if this is true.
+    Graph(SessionName, usize, bool),
     /// Read the block of rows that begins at `first`, a multiple of [`BLOCK`].
     Rows {
         session: SessionName,

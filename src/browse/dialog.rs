@@ -69,6 +69,13 @@ impl Field {
     }
 }
 
+/// A name for a place, which is the name of a branch that ends there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Naming {
+    pub(super) place: String,
+    pub(super) field: Field,
+}
+
 /// What a key in a dialog asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -82,7 +89,7 @@ pub(super) enum Outcome {
     Edits,
     /// Copy what is shown.
     Copies,
-    Names(String),
+    Names(Naming),
     Runs(String),
     /// The text of a field changed.
     Typed,
@@ -96,7 +103,7 @@ pub(super) enum Dialog {
     Change(Proposal),
     Text(Text),
     Compare(Compare),
-    Name(Field),
+    Name(Naming),
     Command(Field),
     Search(Search),
     Help(Help),
@@ -117,7 +124,7 @@ impl Dialog {
             }
             (Self::Change(change), _) => change.on_key(key),
             (Self::Compare(compare), _) if step_of(key, page).is_none() => compare.on_key(key),
-            (Self::Name(field), KeyCode::Enter) => Outcome::Names(std::mem::take(&mut field.text)),
+            (Self::Name(naming), KeyCode::Enter) => Outcome::Names(naming.clone()),
             (Self::Command(field), KeyCode::Enter) => {
                 Outcome::Runs(std::mem::take(&mut field.text))
             }
@@ -125,7 +132,9 @@ impl Dialog {
                 complete(field, candidates);
                 Outcome::Stays
             }
-            (Self::Name(field) | Self::Command(field), _) => field.edit(key, Outcome::Stays),
+            (Self::Name(Naming { field, .. }) | Self::Command(field), _) => {
+                field.edit(key, Outcome::Stays)
+            }
             (Self::Search(search), KeyCode::Enter) => {
                 if search.found.is_empty() {
                     Outcome::Stays
@@ -154,7 +163,7 @@ impl Dialog {
     pub(super) fn field(&mut self) -> Option<&mut Field> {
         match self {
             Self::Change(change) => change.note.as_mut(),
-            Self::Name(field) | Self::Command(field) => Some(field),
+            Self::Name(Naming { field, .. }) | Self::Command(field) => Some(field),
             Self::Search(search) => Some(&mut search.field),
             Self::Help(help) => Some(&mut help.field),
             Self::Text(_) | Self::Compare(_) => None,
@@ -176,6 +185,11 @@ impl Dialog {
             Way::Backward => at.saturating_sub(rows),
         };
     }
+}
+
+/// Returns on which side of a turn its place is. An id is a place just after its entry.
+pub(super) fn side_of(place: &str) -> &'static str {
+    if place.starts_with('@') { BEFORE } else { AFTER }
 }
 
 /// Returns the rows that a key moves by.
@@ -259,9 +273,7 @@ impl Proposal {
             (Act::Undo, _) => (vec!["undo"], format!("Undo the last change of {word}")),
             (Act::Redo, _) => (vec!["redo"], format!("Redo the last undo of {word}")),
             (Act::Revert | Act::Keep, Some(place)) => {
-                // An id is a place to go to just after.
-                let is_before = act == Act::Revert && place.starts_with('@');
-                let side = if is_before { BEFORE } else { AFTER };
+                let side = if act == Act::Revert { side_of(place) } else { AFTER };
                 let keep = (act == Act::Keep).then_some(KEEP);
                 let args = ["revert", place].into_iter().chain(keep).collect();
                 (args, format!("Revert {word} to {side} {place}"))

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{
 
 use super::cursor::Way;
 use super::data::Effect;
-use super::dialog::{Dialog, Field, Outcome};
+use super::dialog::{Dialog, Field, Naming, Outcome};
 use super::keys::{self, Act, Pane};
 use super::state::{Browse, Confirmed};
 use super::view::{facts_of, has_filter};
@@ -141,11 +141,13 @@ impl Browse {
                 let note = dialog.field().map(|note| note.text.clone());
                 self.out.ask_all(note.map(Effect::Edit));
             }
-            Outcome::Names(name) => {
+            Outcome::Names(Naming { place, field }) => {
                 self.dialog = None;
-                let message = format!("--message={}", name.trim());
-                let args = self.turns.about(&["checkpoint", &message]);
-                if let Some(args) = args.filter(|_| !name.trim().is_empty()) {
+                let name = field.text.trim();
+                // A name may begin with a dash.
+                let named = ["--", name, &place].map(str::to_owned);
+                let args = self.turns.about(&["branch"]).map(|args| [&args[..], &named].concat());
+                if let Some(args) = args.filter(|_| !name.is_empty()) {
                     self.change = Some(Confirmed::default());
                     self.out.ask(Effect::Run(args));
                 }

@@ -27,7 +27,7 @@ impl Pane {
 pub(crate) enum Act {
     Down, Up, First, Last, HalfDown, HalfUp, Left, Right, NextPane, Focus(Pane),
     NextTurn, PreviousTurn, PageDown, PageUp, Jump(Jump), Repeat, Return, Open, Back, Close, Quit,
-    Suspend, Larger, Smaller, Range, Detail, Thoughts, Files, UnfoldAll, Find, FindNext, FindPrevious, Scope,
+    Suspend, Larger, Smaller, Range, Detail, Thoughts, Files, Diff, FoldReverted, UnfoldAll, Find, FindNext, FindPrevious, Scope,
     Agent, SearchAll, CopyCommand, CopyTurn, CopyPrompt, CopyPlace, CopyCode, Revert, Keep, Compare,
     Switch, Name, Resume, ResumeInWindow, Undo, Redo, Lost, Command, Messages, Help,
 }
@@ -78,7 +78,7 @@ pub(crate) const TABLE: &[Key] = &[
     key(Act::Undo, "undo", &["u"], ALL, "undo the last change of the session", "undo"),
     key(Act::Redo, "redo", &["U"], ALL, "redo what was undone", ""),
     key(Act::Switch, "switch", &["b"], CONVERSATION, "switch to this reverted branch", ""),
-    key(Act::Name, "name", &["m"], CONVERSATION, "name the session's current place", ""),
+    key(Act::Name, "name", &["m"], CONVERSATION, "name the place just before this turn, as a branch", ""),
     key(Act::Lost, "lost", &["L"], ALL, "list what compactions lost", ""),
     key(Act::Down, "down", &["j", "down"], ALL, "down", ""),
     key(Act::Up, "up", &["k", "up"], ALL, "up", ""),
@@ -109,6 +109,8 @@ pub(crate) const TABLE: &[Key] = &[
     key(Act::Detail, "detail", &["t"], ALL, "tools: titles, short, full", ""),
     key(Act::Thoughts, "thoughts", &["T"], ALL, "the model's thoughts: hidden, a line, full", ""),
     key(Act::Files, "files", &["f"], &[Pane::Reading], "only the edits of this turn, or everything", ""),
+    key(Act::Diff, "diff", &["D"], &[Pane::Reading], "edits side by side, or line by line", ""),
+    key(Act::FoldReverted, "fold-reverted", &["z"], &[Pane::Turns], "fold each reverted branch to one row, or unfold them", ""),
     key(Act::UnfoldAll, "unfold-all", &["Z"], ALL, "unfold everything, or fold it again", ""),
     key(Act::FindNext, "find-next", &["n"], CONVERSATION, "next match", ""),
     key(Act::FindPrevious, "find-previous", &["N"], CONVERSATION, "previous match", ""),

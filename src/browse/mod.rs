@@ -55,7 +55,7 @@ mod tests {
     use undertext::report::{Acts, GraphNode, Line, ListedSession};
     use unicode_width::UnicodeWidthStr as _;
 
-    use super::dialog::Dialog;
+    use super::dialog::{Dialog, Naming};
     use super::keys::{Pane, TABLE};
     use super::*;
     use crate::render::graph::Counts;
@@ -195,6 +195,7 @@ mod tests {
             title: TITLES[0].to_owned(),
             facts: "opus-5 · 26 Nov 13:55–16:13 · 6 files".to_owned(),
             columns,
+            is_folded: false,
             rows: rows.len(),
             counts,
             head: rows.iter().position(|row| row.node.is_head),
@@ -335,8 +336,9 @@ mod tests {
             for _ in 0..5 {
                 for effect in self.browse.take_effects() {
                     let answer = match &effect {
-                        Effect::Graph(name, columns) => {
-                            Some(Answer::Graph(graph(name.clone(), *columns, &self.rows)))
+                        Effect::Graph(name, columns, is_folded) => {
+                            let graph = graph(name.clone(), *columns, &self.rows);
+                            Some(Answer::Graph(Graph { is_folded: *is_folded, ..graph }))
                         }
                         Effect::Rows { session, columns, first } => Some(Answer::Rows {
                             session: session.clone(),
@@ -454,7 +456,7 @@ mod tests {
             let message =
                 it.out.message.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
             format!(
-                "{:?} {:?} s{} t{} r{} top{} {:?} {:?} {:?} {:?} typing {} {dialog} {message} {:?} {:?}",
+                "{:?} {:?} s{} t{} r{} top{} {:?} {:?} {:?} {:?} {} {} typing {} {dialog} {message} {:?} {:?}",
                 it.layout.focus,
                 it.layout.zoom,
                 it.list.cursor.at,
@@ -465,6 +467,8 @@ mod tests {
                 it.list.agent,
                 it.reader.fold.detail,
                 it.reader.fold.thoughts,
+                it.reader.fold.side_by_side,
+                it.turns.is_folded,
                 it.is_typing,
                 self.asked,
                 it.turns.range(),
@@ -627,7 +631,8 @@ mod tests {
         check("2 g c r enter", &["revert 02020202 -s pi:02b7c1d0"]);
         check("u enter", &["undo -s pi:02b7c1d0"]);
         check("U enter", &["redo -s pi:02b7c1d0"]);
-        check("2 m a b enter", &["checkpoint --message=ab -s pi:02b7c1d0"]);
+        check("2 m a b enter", &["branch -s pi:02b7c1d0 -- ab @3"]);
+        check("2 g c m - x enter", &["branch -s pi:02b7c1d0 -- -x 02020202"]);
         check("2 m enter", &[]);
     }
 
@@ -1047,11 +1052,13 @@ mod tests {
                 {
                     confirmed.push(change.command());
                 }
-                Some(Dialog::Name(field)) if is_enter && !field.text.trim().is_empty() => {
-                    let name = format!("--message={}", field.text.trim());
+                Some(Dialog::Name(Naming { place, field }))
+                    if is_enter && !field.text.trim().is_empty() =>
+                {
                     let session = driven.browse.turns.session.clone().unwrap();
                     let session = format!("{}:{}", session.format, session.id);
-                    confirmed.push(vec!["checkpoint".to_owned(), name, "-s".to_owned(), session]);
+                    let args = ["branch", "-s", &session, "--", field.text.trim(), place];
+                    confirmed.push(args.map(str::to_owned).to_vec());
                 }
                 _ => {}
             }

@@ -276,7 +276,7 @@ mod tests {
 
     fn answer(browse: &mut Browse, effect: Effect) {
         browse.on_answer(match effect {
-        Effect::Graph(session, columns) => Answer::Graph(Graph {
+        Effect::Graph(session, columns, _) => Answer::Graph(Graph {
             session,
             word: "82".to_owned(),
             title: SESSIONS[4].2.to_owned(),
@@ -284,6 +284,7 @@ mod tests {
             columns,
             rows: TURNS.len(),
             counts: Counts { turns: 17, reverted: 3, compactions: 1 },
+            is_folded: false,
             head: Some(0),
             is_whole: true,
             unread: Vec::new(),

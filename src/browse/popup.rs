@@ -5,7 +5,7 @@ use ratatui::widgets::{Clear, Widget as _};
 
 use super::canvas::{Canvas, after, columns};
 use super::compare::{Compare, width_of_side};
-use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
+use super::dialog::{Dialog, Field, Help, Naming, Proposal, Search, Text, side_of};
 use super::keys::{Keys, TABLE};
 use super::view::glyph;
 use crate::render::safe;
@@ -38,9 +38,11 @@ impl Popup<'_> {
                 self.draw_compare(compare);
                 None
             }
-            Dialog::Name(field) => {
-                let title = format!("Name the current place of {word}");
-                self.draw_field(&title, field, "⏎ name it   esc cancel")
+            Dialog::Name(Naming { place, field }) => {
+                let side = side_of(place);
+                let title = format!("Name the place {side} {place} of {word}");
+                let keys = "⏎ make a branch of this name there   esc cancel";
+                self.draw_field(&title, field, keys)
             }
             Dialog::Command(field) => {
                 let title = format!("Run a command on {word}");

@@ -28,13 +28,15 @@ pub(super) struct Fold {
     opened: EntrySet,
     /// Show only the calls that edit files.
     pub(super) has_files_only: bool,
+    pub(super) side_by_side: bool,
 }
 
 impl Fold {
     /// Calls in this detail, and no thoughts.
     pub(super) fn new(detail: Detail) -> Self {
         let thoughts = Detail::Titles;
-        Self { detail, thoughts, opened: EntrySet::default(), has_files_only: false }
+        let opened = EntrySet::default();
+        Self { detail, thoughts, opened, has_files_only: false, side_by_side: false }
     }
 }
 
@@ -69,6 +71,7 @@ impl Draft {
             thoughts: self.fold.thoughts,
             opened: Some(&self.fold.opened),
             every: false,
+            side_by_side: self.fold.side_by_side,
             folder: folder.as_deref(),
             prose: Some(prose::rows),
             spell: &|_: &report::Line| OPENS.to_owned(),

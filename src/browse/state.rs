@@ -15,7 +15,7 @@ use undertext::report::Line;
 use super::compare::Compare;
 use super::cursor::{Cursor, Way};
 use super::data::{Answer, BranchEnd, Effect, Found, Graph, Report, text_of};
-use super::dialog::{Dialog, Field, Help, Proposal, Search, Text};
+use super::dialog::{Dialog, Field, Help, Naming, Proposal, Search, Text};
 use super::keys::{Act, Keys, Pane};
 use super::layout::{Layout, Zoom};
 use super::list::List;
@@ -168,7 +168,7 @@ impl Browse {
             && self.drawn != wide
         {
             self.drawn = wide;
-            self.out.ask(Effect::Graph(session.clone(), columns));
+            self.out.ask(Effect::Graph(session.clone(), columns, self.turns.is_folded));
         }
         self.out.ask_all(self.turns.missing());
         let place = self.turns.turn().map(super::data::TurnRow::place);
@@ -427,6 +427,11 @@ impl Browse {
                 let fold = &mut self.reader.fold;
                 fold.has_files_only = !fold.has_files_only;
             }
+            Act::Diff => self.reader.fold.side_by_side = !self.reader.fold.side_by_side,
+            Act::FoldReverted => {
+                self.turns.is_folded = !self.turns.is_folded;
+                self.refresh();
+            }
             Act::UnfoldAll => self.reader.toggle_all(),
             Act::Find => self.is_typing = true,
             Act::FindNext => self.find(Way::Forward),
@@ -453,8 +458,9 @@ impl Browse {
                 }
             }
             Act::Name => {
-                if self.turns.session.is_some() {
-                    self.dialog = Some(Dialog::Name(Field::default()));
+                if let Some(turn) = self.turns.turn() {
+                    let (place, field) = (turn.place(), Field::default());
+                    self.dialog = Some(Dialog::Name(Naming { place, field }));
                 }
             }
             Act::Lost => {

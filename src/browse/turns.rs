@@ -74,6 +74,8 @@ pub(super) struct Turns {
     /// What is being sought, and the last jump.
     seeking: Option<Sought>,
     pub(super) jump: Option<Jump>,
+    /// True if each reverted branch is one row.
+    pub(super) is_folded: bool,
     /// Where the cursor was before a jump.
     origin: Option<EntryId>,
     /// The turn to go to once its row is known.
@@ -83,7 +85,8 @@ pub(super) struct Turns {
 impl Turns {
     /// Shows another session.
     pub(super) fn open(&mut self, session: SessionName, word: Option<String>) {
-        *self = Self { session: Some(session), word, jump: self.jump, ..Self::default() };
+        let (jump, is_folded) = (self.jump, self.is_folded);
+        *self = Self { session: Some(session), word, jump, is_folded, ..Self::default() };
     }
 
     pub(super) fn is_shown(&self, session: &SessionName) -> bool {
@@ -151,8 +154,10 @@ impl Turns {
         let before = self.graph.replace(graph);
         let Some(graph) = &self.graph else { return 0 };
         self.word = Some(graph.word.clone());
-        // More rows of a graph that was not whole are older ones.
-        let whole = before.as_ref().filter(|before| before.is_whole);
+        // More rows of a graph that was not whole are older ones, and those that were unfolded are not new.
+        let is_comparable =
+            |before: &&Graph| before.is_whole && before.is_folded == graph.is_folded;
+        let whole = before.as_ref().filter(is_comparable);
         let added = whole.map_or(0, |before| graph.rows.saturating_sub(before.rows));
         let all = |graph: &Graph| graph.counts.turns + graph.counts.reverted;
         let arrived = whole.map_or(0, |before| all(graph).saturating_sub(all(before)));

@@ -326,7 +326,9 @@ impl Panes<'_> {
             Detail::Short => "tools: short",
             Detail::Full => "tools: full",
         };
-        let area = self.draw_title(self.frame.reading, Pane::Reading, &title, detail);
+        let detail =
+            if fold.side_by_side { format!("side by side · {detail}") } else { detail.to_owned() };
+        let area = self.draw_title(self.frame.reading, Pane::Reading, &title, &detail);
         let is_focused = self.it.layout.focus == Pane::Reading;
         let rows = self.it.reader.rows();
         if rows.is_empty() && self.it.turns.turn().is_some() && self.it.reader.shown.is_none() {

@@ -199,6 +199,7 @@ pub(super) fn manner<'a>(
         thoughts: Detail::Short,
         opened: None,
         every: true,
+        side_by_side: false,
         prose: None,
         folder,
         spell,

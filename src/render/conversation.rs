@@ -34,7 +34,7 @@ use super::fields::fields;
 use super::style::{Label, Span, Styles};
 use super::time::Zone;
 use super::wrap::wrap;
-use super::{harness, safe, units};
+use super::{diff, harness, safe, units};
 
 /// How much is shown of messages, summaries, the program's notes to the model, commands, changes, and results by their worth.
 const WORDS: Room = Room { head: 20, tail: 0, rows: 10 };
@@ -108,6 +108,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) every: bool,
     /// The folder that paths are shown relative to.
     pub(crate) folder: Option<&'a str>,
+    /// Show the old and the new lines of an edit next to each other, if there is room.
+    pub(crate) side_by_side: bool,
     /// Lays out Markdown for a width; `None` shows it as it is written.
     pub(crate) prose: Option<Prose>,
     /// Spells a command line.
@@ -520,7 +522,13 @@ impl<'a> Teller<'a> {
         let hidden = said.body.len().saturating_sub(many);
         // The mark takes a line too, so it must replace more than one.
         let many = if hidden > 1 { many } else { usize::MAX };
-        for (label, text) in said.body.iter().take(many) {
+        let body = said.body.iter().take(many);
+        let room = self.room(deep).filter(|_| self.manner.side_by_side);
+        let halves = room.and_then(|room| diff::side_by_side(body.clone(), room, full));
+        for row in halves.iter().flatten() {
+            self.put([gap(deep)].into_iter().chain(row.clone()).collect())?;
+        }
+        for (label, text) in body.filter(|_| halves.is_none()) {
             if full {
                 self.rows(*label, deep, text)?;
             } else {

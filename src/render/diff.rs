@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::iter::repeat;
 use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
@@ -9,8 +10,9 @@ use undertext::verbs::{Hidden, Line, Side};
 
 use super::conversation::{self, Detail, Manner};
 use super::safe;
-use super::style::{Label, Styles};
+use super::style::{Label, Span, Styles};
 use super::units::grouped;
+use super::wrap::wrap;
 
 /// Maximum number of lines shown of a changed text.
 const LINES: usize = 40;
@@ -80,6 +82,66 @@ pub(crate) fn changed(
     Ok(())
 }
 
+/// The width that two columns of a diff need at least.
+const SIDE_BY_SIDE: usize = 60;
+const BAR: &str = " │ ";
+
+/// Lays out the lines of a diff in two columns: the removed ones, and the added ones that replace them. Lines are clipped to
+/// one row, unless they are shown whole. Returns `None` if nothing differs or there is no room.
+pub(crate) fn side_by_side<'a>(
+    lines: impl Iterator<Item = &'a (Label, String)> + Clone,
+    room: usize,
+    is_whole: bool,
+) -> Option<Vec<Vec<Span>>> {
+    let half = room.saturating_sub(safe::width(BAR)) / 2;
+    let is_change = |label: Label| matches!(label, Label::Removed | Label::Added);
+    if room < SIDE_BY_SIDE || !lines.clone().any(|(label, _)| is_change(*label)) {
+        return None;
+    }
+    let (mut rows, mut sides) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for (label, text) in lines {
+        let line = wrap(&safe::line(text), Some(usize::MAX)).concat();
+        let cells = || {
+            let clipped = || vec![safe::clip(&line, half).into_owned()];
+            let rows = if is_whole { wrap(&line, Some(half)) } else { clipped() };
+            rows.into_iter().map(|row| (*label, row))
+        };
+        let [old, new] = &mut sides;
+        match label {
+            // The lines that replaced others are complete.
+            Label::Removed if !new.is_empty() => {
+                pair(&mut sides, half, &mut rows);
+                sides[0].extend(cells());
+            }
+            Label::Removed => old.extend(cells()),
+            Label::Added => new.extend(cells()),
+            _ => {
+                pair(&mut sides, half, &mut rows);
+                // The name of a file and the mark between hunks have no sides.
+                if line.starts_with(' ') {
+                    sides = [cells().collect(), cells().collect()];
+                    pair(&mut sides, half, &mut rows);
+                } else {
+                    rows.push(vec![(*label, safe::clip(&line, room).into_owned())]);
+                }
+            }
+        }
+    }
+    pair(&mut sides, half, &mut rows);
+    Some(rows)
+}
+
+/// Moves the cells of two columns to rows.
+fn pair(sides: &mut [Vec<Span>; 2], half: usize, rows: &mut Vec<Vec<Span>>) {
+    let [old, new] = sides.each_mut().map(std::mem::take);
+    let (n, blank) = (old.len().max(new.len()), (Label::Plain, String::new()));
+    let cells = |side: Vec<Span>| side.into_iter().chain(repeat(blank.clone()));
+    for (old, new) in cells(old).zip(cells(new)).take(n) {
+        let gap = " ".repeat(half.saturating_sub(safe::width(&old.1)));
+        rows.push(vec![old, (Label::Plain, gap), (Label::Dim, BAR.to_owned()), new]);
+    }
+}
+
 /// Number of context lines around a difference.
 pub(crate) const AROUND: usize = 3;
 /// Maximum time spent on finding the smallest difference.
@@ -145,5 +207,39 @@ mod tests {
         +eight
         +9
         ");
+    }
+    #[test]
+    fn removed_lines_are_next_to_those_that_replace_them() {
+        let lines = [
+            (Label::Plain, " one"),
+            (Label::Removed, "-two"),
+            (Label::Added, "+zwei"),
+            (Label::Added, "+日本語の検索を速くするための変更をここに書く"),
+            (Label::Dim, "⋮"),
+            (Label::Removed, "-nine"),
+        ];
+        let lines = lines.map(|(label, text)| (label, text.to_owned()));
+        let text = |is_whole| {
+            let rows = side_by_side(lines.iter(), SIDE_BY_SIDE, is_whole).unwrap();
+            let text = |row: &Vec<Span>| row.iter().map(|(_, text)| &**text).collect::<String>();
+            rows.iter().map(|row| text(row).trim_end().to_owned() + "\n").collect::<String>()
+        };
+        assert_snapshot!(text(false), @r"
+         one                         │  one
+        -two                         │ +zwei
+                                     │ +日本語の検索を速くするため…
+        ⋮
+        -nine                        │
+        ");
+        assert_snapshot!(text(true), @r"
+         one                         │  one
+        -two                         │ +zwei
+                                     │ +日本語の検索を速くするため
+                                     │ の変更をここに書く
+        ⋮
+        -nine                        │
+        ");
+        assert_eq!(side_by_side(lines.iter(), SIDE_BY_SIDE - 1, true), None);
+        assert_eq!(side_by_side(lines[..1].iter(), SIDE_BY_SIDE, true), None);
     }
 }

@@ -7,7 +7,7 @@
 //! │ ○ @15  15:41  a reverted turn                1✎ 1✗     reverted
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
@@ -147,8 +147,8 @@ impl<'a> Rows<'a> {
 
     /// Returns true if a node shows its turn's number.
     #[cfg(feature = "browse")]
-    pub(crate) fn has_number(&self, node: &GraphNode) -> bool {
-        self.numbered.get(node.node).copied().unwrap_or_default()
+    pub(crate) fn has_number(&self, node: usize) -> bool {
+        self.numbered.get(node).copied().unwrap_or_default()
     }
 
     /// Returns the lines of a node: its row, and the edges below it. Rows are drawn in order.
@@ -160,12 +160,18 @@ impl<'a> Rows<'a> {
         fill(&drawn, node, text)
     }
 
-    /// Draws the edges of all nodes, so that rows can be filled in any order.
+    /// Draws the edges of all rows, so that they can be filled in any order.
     #[cfg(feature = "browse")]
-    pub(crate) fn all_edges(&mut self) -> Result<Vec<Edges>, OpsError> {
+    pub(crate) fn all_edges(&mut self, folds: &Folds) -> Result<Vec<Edges>, OpsError> {
         let mut all = Vec::with_capacity(self.graph.count());
         for outlined in self.graph.outline() {
             let Outlined { node, parents, kind, .. } = outlined?;
+            if folds.of(node) != node {
+                continue;
+            }
+            let mut parents: Vec<usize> = parents.iter().map(|node| folds.of(*node)).collect();
+            parents.dedup();
+            let parents = parents.as_slice();
             let room = self.room(node, parents);
             let glyph = glyph(kind, self.graph.head == Some(node)).1;
             let lines = 1 + usize::from(self.starts_over(node));
@@ -187,7 +193,7 @@ impl<'a> Rows<'a> {
         let mut counts = Counts::default();
         for outlined in self.graph.outline() {
             let Outlined { node, kind, is_reverted, .. } = outlined?;
-            let has_number = self.numbered.get(node).copied().unwrap_or_default();
+            let has_number = self.has_number(node);
             counts.compactions += u64::from(kind == Kind::Boundary);
             counts.reverted += u64::from(has_number && is_reverted);
             counts.turns += u64::from(has_number && !is_reverted);
@@ -237,6 +243,38 @@ pub(crate) struct Counts {
     pub(crate) turns: u64,
     pub(crate) reverted: u64,
     pub(crate) compactions: u64,
+}
+
+/// The nodes whose rows show others too: the first node of each reverted branch shows all of it, if it is folded.
+#[cfg(feature = "browse")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Folds(BTreeMap<usize, usize>);
+
+#[cfg(feature = "browse")]
+impl Folds {
+    /// Folds each reverted branch, with those that fork from it, to the row of its first node.
+    pub(crate) fn reverted(graph: &Drawing<'_>) -> Result<Self, OpsError> {
+        let outlines: Vec<Outlined<'_>> = graph.outline().collect::<Result<_, _>>()?;
+        let mut folds = Self::default();
+        // A node comes before its parents.
+        for outlined in outlines.iter().rev().filter(|outlined| outlined.is_reverted) {
+            let is_reverted = |node: &&usize| outlines.get(**node).is_some_and(|it| it.is_reverted);
+            if let Some(parent) = outlined.parents.iter().find(is_reverted) {
+                folds.0.insert(outlined.node, folds.of(*parent));
+            }
+        }
+        Ok(folds)
+    }
+
+    /// Returns the node whose row shows a node.
+    pub(crate) fn of(&self, node: usize) -> usize {
+        self.0.get(&node).copied().unwrap_or(node)
+    }
+
+    /// Returns the nodes that the row of a node shows too.
+    pub(crate) fn within(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.0.iter().filter(move |(_, first)| **first == node).map(|(node, _)| *node)
+    }
 }
 
 /// The edges of a node, with a slot for each line of its text, and the room for it.

@@ -19,7 +19,7 @@ use undertext::verbs::{self, Detail, Drawing};
 use super::{Hand, LISTED, SHARE, TICK, next, open, stamp_of, undo_of};
 use crate::browse::{Answer, BLOCK, BranchEnd, Effect, Graph, Sought, TurnRow};
 use crate::cli::{CommandError, Context, Opened, common, graph, landing};
-use crate::render::graph::{Edges, Look, Rows};
+use crate::render::graph::{Edges, Folds, Look, Rows};
 use crate::render::style::Styles;
 
 /// A session with more entries is long: its newest entries are drawn first, because all of them take a second or more.
@@ -37,10 +37,17 @@ pub(super) struct Drawer {
     pub(super) queue: VecDeque<Effect>,
 }
 
+/// What was asked for: a session, the width of its rows, and whether its reverted branches are folded.
+struct Asked {
+    name: SessionName,
+    columns: usize,
+    is_folded: bool,
+}
+
 /// The graph to draw next.
 enum Next {
-    /// One that was asked for: a session, and the width of its rows.
-    Asked(SessionName, usize),
+    /// One that was asked for.
+    Asked(Asked),
     /// More of this one: all of it, or some older entries.
     Whole,
     Older,
@@ -54,20 +61,20 @@ impl Drawer {
     /// Draws graphs until the screen is closed.
     pub(super) fn work(mut self) {
         let mut next = self.wait();
-        let (mut shown, mut recent) = (None, RECENT);
+        let (mut shown, mut recent) = (None::<Asked>, RECENT);
         loop {
             match next {
                 Next::Closed => return,
-                Next::Asked(name, columns) => {
-                    let is_other = shown.as_ref().is_none_or(|(shown, _)| *shown != name);
+                Next::Asked(asked) => {
+                    let is_other = shown.as_ref().is_none_or(|shown| shown.name != asked.name);
                     recent = if is_other { RECENT } else { recent };
-                    shown = Some((name, columns));
+                    shown = Some(asked);
                 }
                 _ => {}
             }
             next = match &shown {
-                Some((name, columns)) => {
-                    let served = self.serve(name, *columns, &mut recent);
+                Some(asked) => {
+                    let served = self.serve(asked, &mut recent);
                     self.hand.report(served).unwrap_or_else(|| self.wait())
                 }
                 None => self.wait(),
@@ -79,7 +86,9 @@ impl Drawer {
     fn wait(&mut self) -> Next {
         loop {
             match next(&self.asked, &mut self.queue, LISTED) {
-                Ok(Some(Effect::Graph(name, columns))) => return Next::Asked(name, columns),
+                Ok(Some(Effect::Graph(name, columns, is_folded))) => {
+                    return Next::Asked(Asked { name, columns, is_folded });
+                }
                 Ok(_) => {}
                 Err(_) => return Next::Closed,
             }
@@ -88,15 +97,10 @@ impl Drawer {
 
     /// Draws a session as its file is now, and answers for its rows until there is another graph to draw. `recent` is how many
     /// of its newest entries are drawn.
-    fn serve(
-        &mut self,
-        name: &SessionName,
-        columns: usize,
-        recent: &mut usize,
-    ) -> Result<Next, CommandError> {
+    fn serve(&mut self, asked: &Asked, recent: &mut usize) -> Result<Next, CommandError> {
         let begun = Instant::now();
         let mut context = self.hand.context("graph");
-        let opened = open(&mut context, name)?;
+        let opened = open(&mut context, &asked.name)?;
         let stamp = stamp_of(&opened);
         let session = &opened.at()?;
         let entries = session.state.entries();
@@ -114,14 +118,14 @@ impl Drawer {
             if is_whole && drawing.is_compared()? {
                 drawing.see_losses(&verbs::audit_boundaries(session).unwrap_or_default());
             }
-            let mut board = Board::new(&mut context, &opened, &drawing, columns)?;
+            let mut board = Board::new(&mut context, &opened, &drawing, asked)?;
             board.head.is_whole = is_whole;
             self.hand.send(Answer::Graph(board.head.clone()));
             let next = if is_whole || entries > HUGE {
                 let due = begun + begun.elapsed() * SHARE;
                 self.answer(&board, || Instant::now() >= due && stamp_of(&opened) != stamp)?
             } else {
-                for first in (0..drawing.count()).step_by(BLOCK) {
+                for first in (0..board.head.rows).step_by(BLOCK) {
                     self.hand.send(board.block(first)?);
                 }
                 Next::Whole
@@ -145,7 +149,9 @@ impl Drawer {
                 return Ok(Next::Closed);
             };
             match request {
-                Some(Effect::Graph(name, columns)) => return Ok(Next::Asked(name, columns)),
+                Some(Effect::Graph(name, columns, is_folded)) => {
+                    return Ok(Next::Asked(Asked { name, columns, is_folded }));
+                }
                 Some(Effect::Rows { session, columns, first })
                     if session == board.head.session && columns == board.head.columns =>
                 {
@@ -177,6 +183,9 @@ struct Board<'a> {
     drawing: &'a Drawing<'a>,
     rows: Rows<'a>,
     edges: Vec<Edges>,
+    folds: Folds,
+    /// The nodes that have a row.
+    nodes: Vec<usize>,
 }
 
 impl<'a> Board<'a> {
@@ -184,27 +193,31 @@ impl<'a> Board<'a> {
         context: &mut Context,
         opened: &Opened,
         drawing: &'a Drawing<'a>,
-        columns: usize,
+        asked: &Asked,
     ) -> Result<Self, CommandError> {
         let session = &opened.at()?;
         let look = Look {
             styles: Styles::PLAIN,
-            columns: Some(columns),
+            columns: Some(asked.columns),
             agent: session.format.name(),
             zone: context.env.zone,
             all: false,
         };
         let mut rows = Rows::of(drawing, look)?;
-        let edges = rows.all_edges()?;
+        let folds = if asked.is_folded { Folds::reverted(drawing)? } else { Folds::default() };
+        let edges = rows.all_edges(&folds)?;
+        let nodes: Vec<usize> =
+            (0..drawing.count()).filter(|node| folds.of(*node) == *node).collect();
         let head = Graph {
             session: session.name.clone(),
             word: landing::name_of(context, opened)?,
             title: common::titled(session.archive.store().card(session.key)?.title.as_deref()),
             facts: graph::facts(context, opened, drawing.edited)?,
-            columns,
-            rows: drawing.count(),
+            columns: asked.columns,
+            is_folded: asked.is_folded,
+            rows: nodes.len(),
             counts: rows.counts()?,
-            head: drawing.head,
+            head: drawing.head.and_then(|head| nodes.binary_search(&folds.of(head)).ok()),
             is_whole: true,
             unread: drawing.damaged()?.iter().map(|damaged| damaged.problem.clone()).collect(),
             undo: undo_of(opened),
@@ -212,18 +225,59 @@ impl<'a> Board<'a> {
             deleted: verbs::lost_file(session)?.map(|path| context.env.homely(&path)),
             waiting: verbs::waiting(session)?.map(|waiting| waiting.to_string()),
         };
-        Ok(Self { head, drawing, rows, edges })
+        Ok(Self { head, drawing, rows, edges, folds, nodes })
     }
 
     /// Reads the rows of a block.
     fn read(&self, first: usize) -> Result<Vec<TurnRow>, CommandError> {
-        let nodes = self.drawing.nodes(first..first + BLOCK)?;
+        let mut nodes = Vec::with_capacity(BLOCK);
+        let wanted = self.nodes.iter().skip(first).take(BLOCK).copied().collect::<Vec<_>>();
+        for run in wanted.chunk_by(|one, next| one + 1 == *next) {
+            let first = run.first().copied().unwrap_or_default();
+            nodes.extend(self.drawing.nodes(first..first + run.len())?);
+        }
         let edges = self.edges.get(first..).unwrap_or_default();
-        let row = |(node, edges): (GraphNode, &Edges)| {
+        let row = |(mut node, edges): (GraphNode, &Edges)| {
+            self.fold(&mut node)?;
             let lines = self.rows.filled(edges, &node);
-            TurnRow { has_number: self.rows.has_number(&node), lines, node }
+            Ok(TurnRow { has_number: self.rows.has_number(node.node), lines, node })
         };
-        Ok(nodes.into_iter().zip(edges).map(row).collect())
+        nodes.into_iter().zip(edges).map(row).collect()
+    }
+
+    /// Adds what its row shows too to a node.
+    fn fold(&self, node: &mut GraphNode) -> Result<(), CommandError> {
+        let within: Vec<usize> = self.folds.within(node.node).collect();
+        if within.is_empty() {
+            return Ok(());
+        }
+        let all = within.iter().chain([&node.node]);
+        let turns = all.filter(|node| self.rows.has_number(**node)).count() as u64;
+        let turns = common::counted(turns, "turn", "turns");
+        node.words = format!("{turns}: {}", node.words);
+        if let Some((_, Some(name))) = self.drawing.reverted_end(node.node)? {
+            node.branches = vec![name];
+        }
+        if let Some(acts) = &mut node.acts {
+            for more in within.iter().filter_map(|node| self.drawing.acts().get(*node)) {
+                acts.edits += more.edits;
+                acts.commands += more.commands;
+                acts.failed += more.failed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the row that shows a node which has none of its own.
+    fn row_within(&self, sought: &Sought) -> Result<Option<usize>, CommandError> {
+        let mut found = None;
+        self.drawing.each(|node| {
+            let (at, has_number) = (node.node, self.rows.has_number(node.node));
+            let row = TurnRow { node, has_number, lines: Vec::new() };
+            found = found.or(sought.is_at(&row).then_some(at));
+            Ok::<_, CommandError>(())
+        })?;
+        Ok(found.and_then(|node| self.nodes.binary_search(&self.folds.of(node)).ok()))
     }
 
     fn block(&self, first: usize) -> Result<Answer, CommandError> {
@@ -237,7 +291,7 @@ impl<'a> Board<'a> {
         let sought = sought.clone();
         let session = self.head.session.clone();
         if sought == Sought::BranchEnd {
-            let end = self.drawing.reverted_end(from)?;
+            let end = self.drawing.reverted_end(self.nodes.get(from).copied().unwrap_or(from))?;
             let end = end.map(|(last, name)| BranchEnd { last: format!("{last:.8}"), name });
             return Ok(Answer::Sought { session, sought, row: None, end });
         }
@@ -253,6 +307,9 @@ impl<'a> Board<'a> {
                 row = Some(at);
                 break;
             }
+        }
+        if row.is_none() && self.head.is_folded {
+            row = self.row_within(&sought)?;
         }
         Ok(Answer::Sought { session, sought, row, end: None })
     }
