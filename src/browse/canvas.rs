@@ -6,16 +6,26 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Color::{self, Black, Blue, Cyan, Gray, Green, Magenta, Red, Yellow};
 use ratatui::style::Style;
+use undertext::settings::Glyphs;
 
 use crate::render::safe;
 use crate::render::style::{Label, Span, Styles};
 
 const COLOURS: [Color; 8] = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
 
-/// A buffer to draw into, and whether it is coloured.
+/// Signs of one column, and what is drawn where some take two.
+#[rustfmt::skip]
+const ASCII: [(&str, char); 18] = [
+    ("◉", '@'), ("○", 'o'), ("●◆", '*'), ("↶‹←", '<'), ("›→▸▌▎", '>'), ("▾↓", 'v'), ("↑", '^'), ("✎", '%'),
+    ("✗×", 'x'), ("✓", '+'), ("│▏┃⋮", '|'), ("─–—−", '-'), ("╭╮╰╯├┤┬┴┼└┘┌┐", '+'), ("▁▂▃·", '.'), ("▄▅▆", ':'),
+    ("▇█", '#'), ("…", '~'), ("⇄", '='),
+];
+
+/// A buffer to draw into, whether it is coloured, and with which signs.
 pub(super) struct Canvas<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) styles: Styles,
+    pub(super) glyphs: Glyphs,
 }
 
 impl Canvas<'_> {
@@ -23,7 +33,10 @@ impl Canvas<'_> {
     pub(super) fn put(&mut self, area: Rect, label: Label, text: &str) {
         if !area.is_empty() {
             let width = usize::from(area.width);
-            let text = safe::line(text);
+            let mut text = safe::line(text);
+            if self.glyphs == Glyphs::Ascii {
+                text = text.chars().map(ascii).collect();
+            }
             let style = style(self.styles, label);
             self.buffer.set_stringn(area.x, area.y, safe::clip(&text, width), width, style);
         }
@@ -70,6 +83,11 @@ impl Canvas<'_> {
             self.buffer.set_style(words, Style::reset().reversed());
         }
     }
+}
+
+/// Returns a sign of ASCII for one that may take two columns.
+fn ascii(sign: char) -> char {
+    ASCII.iter().find(|(signs, _)| signs.contains(sign)).map_or(sign, |(_, ascii)| *ascii)
 }
 
 /// Returns an area without its first columns.

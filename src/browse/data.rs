@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use undertext::model::{EntryId, SessionName};
+use undertext::model::{CheckpointNumber, EntryId, SessionName};
 use undertext::report::{GraphNode, ListedSession};
 use undertext::verbs::Line;
 
@@ -54,6 +54,9 @@ pub(crate) struct Graph {
     pub(crate) columns: usize,
     /// True if each reverted branch is one row.
     pub(crate) is_folded: bool,
+    /// The names of its branches, and its newest turn.
+    pub(crate) branches: Vec<String>,
+    pub(crate) newest: Option<CheckpointNumber>,
     /// How many rows it has so far.
     pub(crate) rows: usize,
     pub(crate) counts: Counts,
@@ -252,6 +255,8 @@ pub(crate) struct Report {
     pub(crate) is_done: bool,
     /// True if it was done, or would be, without changing anything.
     pub(crate) is_idle: bool,
+    /// True if it was refused because the agent would resume something else.
+    pub(crate) is_out_of_reach: bool,
     pub(crate) lines: Vec<Vec<Span>>,
 }
 

@@ -8,7 +8,6 @@ use super::compare::Compare;
 use super::cursor::Way;
 use super::data::{Found, Report, TurnRow};
 use super::keys::{Act, Key, Keys, Pane, TABLE};
-use super::state::Candidates;
 use super::turns::Turns;
 use crate::render::safe;
 use crate::render::style::Span;
@@ -85,6 +84,8 @@ pub(super) enum Outcome {
     Confirms(Option<Act>),
     /// Try the change again.
     Plans,
+    /// Show how a place differs from the current one.
+    Compares(String),
     /// Edit the note in an editor.
     Edits,
     /// Copy what is shown.
@@ -104,18 +105,18 @@ pub(super) enum Dialog {
     Text(Text),
     Compare(Compare),
     Name(Naming),
-    Command(Field),
+    Command(CommandLine),
     Search(Search),
     Help(Help),
 }
 
 impl Dialog {
-    /// Handles a key. A page has so many rows, and `candidates` complete a command line.
+    /// Handles a key. A page has so many rows, and `candidates` returns the words that may follow a command line.
     pub(super) fn on_key(
         &mut self,
         key: KeyEvent,
         page: usize,
-        candidates: &Candidates,
+        candidates: &dyn Fn(&str) -> Vec<String>,
     ) -> Outcome {
         let key = if self.field().is_some() { key } else { without_field(key) };
         match (self, key.code) {
@@ -125,16 +126,18 @@ impl Dialog {
             (Self::Change(change), _) => change.on_key(key),
             (Self::Compare(compare), _) if step_of(key, page).is_none() => compare.on_key(key),
             (Self::Name(naming), KeyCode::Enter) => Outcome::Names(naming.clone()),
-            (Self::Command(field), KeyCode::Enter) => {
-                Outcome::Runs(std::mem::take(&mut field.text))
+            (Self::Command(line), KeyCode::Enter) => {
+                Outcome::Runs(std::mem::take(&mut line.field.text))
             }
-            (Self::Command(field), KeyCode::Tab) => {
-                complete(field, candidates);
+            (Self::Command(line), KeyCode::Tab) => {
+                line.complete(candidates);
                 Outcome::Stays
             }
-            (Self::Name(Naming { field, .. }) | Self::Command(field), _) => {
-                field.edit(key, Outcome::Stays)
+            (Self::Command(line), _) => {
+                line.offered.clear();
+                line.field.edit(key, Outcome::Stays)
             }
+            (Self::Name(Naming { field, .. }), _) => field.edit(key, Outcome::Stays),
             (Self::Search(search), KeyCode::Enter) => {
                 if search.found.is_empty() {
                     Outcome::Stays
@@ -163,7 +166,9 @@ impl Dialog {
     pub(super) fn field(&mut self) -> Option<&mut Field> {
         match self {
             Self::Change(change) => change.note.as_mut(),
-            Self::Name(Naming { field, .. }) | Self::Command(field) => Some(field),
+            Self::Name(Naming { field, .. }) | Self::Command(CommandLine { field, .. }) => {
+                Some(field)
+            }
             Self::Search(search) => Some(&mut search.field),
             Self::Help(help) => Some(&mut help.field),
             Self::Text(_) | Self::Compare(_) => None,
@@ -218,23 +223,33 @@ fn without_field(key: KeyEvent) -> KeyEvent {
     KeyEvent { code, ..key }
 }
 
-/// Completes the last word of a command line as far as it is unambiguous.
-fn complete(field: &mut Field, candidates: &Candidates) {
-    let at = field.text.rfind(' ').map_or(0, |space| space + 1);
-    let (before, typed) = field.text.split_at(at);
-    let candidates = candidates(before);
-    let mut matching = candidates.iter().filter(|candidate| candidate.starts_with(typed));
-    let Some(first) = matching.next() else { return };
-    let shared = |one: &str, other: &str| {
-        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
-    };
-    let (mut len, mut is_alone) = (first.chars().count(), true);
-    for other in matching {
-        (len, is_alone) = (len.min(shared(first, other)), false);
-    }
-    field.text = before.chars().chain(first.chars().take(len)).collect();
-    if is_alone {
-        field.text.push(' ');
+/// A command line that is typed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CommandLine {
+    pub(super) field: Field,
+    /// The words that its last one may become.
+    pub(super) offered: Vec<String>,
+}
+
+impl CommandLine {
+    /// Completes the last word as far as it is unambiguous.
+    fn complete(&mut self, candidates: &dyn Fn(&str) -> Vec<String>) {
+        let text = &self.field.text;
+        let (before, typed) = text.split_at(text.rfind(' ').map_or(0, |space| space + 1));
+        let mut offered = candidates(before);
+        offered.retain(|candidate| candidate.starts_with(typed));
+        let Some((first, others)) = offered.split_first() else { return };
+        let shared = |other: &String| {
+            let both = first.chars().zip(other.chars());
+            both.take_while(|(one, other)| one == other).count()
+        };
+        let len = others.iter().map(shared).min().unwrap_or(first.chars().count());
+        let mut text: String = before.chars().chain(first.chars().take(len)).collect();
+        if others.is_empty() {
+            text.push(' ');
+            offered.clear();
+        }
+        (self.field.text, self.offered) = (text, offered);
     }
 }
 
@@ -305,7 +320,11 @@ impl Proposal {
             self.toggle_keep();
             return Outcome::Plans;
         }
+        let unreached = self.unreached().map(str::to_owned);
         match (key.code, &mut self.note) {
+            (KeyCode::Enter, _) if unreached.is_some() => {
+                unreached.map_or(Outcome::Stays, Outcome::Compares)
+            }
             (KeyCode::Enter, _) => self.confirm(None),
             (KeyCode::Char('o'), _) if is_control => self.confirm(Some(Act::Resume)),
             (KeyCode::Char('r'), _) if is_control => Outcome::Plans,
@@ -322,6 +341,12 @@ impl Proposal {
             0 if can_be_made => Outcome::Confirms(next),
             _ => Outcome::Stays,
         }
+    }
+
+    /// Returns the place that was refused because the agent would resume something else.
+    pub(super) fn unreached(&self) -> Option<&str> {
+        self.report.as_ref().filter(|report| report.is_out_of_reach)?;
+        self.args.get(1).map(String::as_str).filter(|place| *place != "-s")
     }
 
     /// Returns true if the turn itself can be kept or not.

@@ -127,7 +127,8 @@ impl Browse {
     fn on_dialog_key(&mut self, key: KeyEvent) {
         let Some(dialog) = &mut self.dialog else { return };
         let page = usize::from(self.layout.size.1).saturating_sub(6).max(1);
-        match dialog.on_key(key, page, &*self.candidates) {
+        let candidates = |before: &str| (self.candidates)(before, self.turns.places());
+        match dialog.on_key(key, page, &candidates) {
             Outcome::Stays => {}
             Outcome::Closes => self.dialog = None,
             Outcome::Confirms(next) => self.confirm(next),
@@ -136,6 +137,10 @@ impl Browse {
                     let args = change.args.clone();
                     self.out.ask(Effect::Plan(args));
                 }
+            }
+            Outcome::Compares(place) => {
+                self.dialog = None;
+                self.out.ask_all(self.turns.about(&["diff", &place]).map(Effect::Show));
             }
             Outcome::Edits => {
                 let note = dialog.field().map(|note| note.text.clone());

@@ -53,6 +53,7 @@ mod tests {
         Timestamp,
     };
     use undertext::report::{Acts, GraphNode, Line, ListedSession};
+    use undertext::settings::Glyphs;
     use unicode_width::UnicodeWidthStr as _;
 
     use super::dialog::{Dialog, Naming};
@@ -196,6 +197,8 @@ mod tests {
             facts: "opus-5 · 26 Nov 13:55–16:13 · 6 files".to_owned(),
             columns,
             is_folded: false,
+            branches: vec!["main".to_owned(), "main.1".to_owned()],
+            newest: Some(CheckpointNumber::new(19)),
             rows: rows.len(),
             counts,
             head: rows.iter().position(|row| row.node.is_head),
@@ -275,7 +278,7 @@ mod tests {
 
     fn report(is_done: bool, text: &str) -> Report {
         let line = |line: &str| vec![(Label::Plain, line.to_owned())];
-        Report { is_done, is_idle: false, lines: text.lines().map(line).collect() }
+        Report { is_done, lines: text.lines().map(line).collect(), ..Report::default() }
     }
 
     /// A screen and the host that answers it, with what was asked for.
@@ -286,28 +289,36 @@ mod tests {
         open: Option<String>,
         /// True if no change would change anything.
         is_idle: bool,
+        /// True if the agent would follow no change.
+        is_out_of_reach: bool,
         /// The rows of every session.
         rows: Vec<TurnRow>,
     }
 
     impl Driven {
         fn new(size: (u16, u16), styles: Styles) -> Self {
-            let look = Look { styles, zone: Zone::Utc, now: NOW };
+            let look = Look { styles, zone: Zone::Utc, now: NOW, glyphs: Glyphs::Unicode };
             let spell = |line: &Line| {
                 let words = line.arguments.iter().map(|word| format!(" {}", word_of(word)));
                 format!("ut {}{}", line.verb, words.collect::<String>())
             };
-            let candidates = |before: &str| {
+            let candidates = |before: &str, places: Vec<String>| {
                 let words: &[&str] =
                     if before.is_empty() { &["trust", "truncate", "undo"] } else { &["--store"] };
-                words.iter().map(|word| (*word).to_owned()).collect()
+                words.iter().map(|word| (*word).to_owned()).chain(places).collect()
             };
             let mut browse =
                 Browse::new(look, Keys::default(), Box::new(spell), Box::new(candidates));
             browse.resize(size.0, size.1);
             browse.on_answer(sessions(4));
-            let mut driven =
-                Self { browse, asked: Vec::new(), open: None, is_idle: false, rows: turns() };
+            let mut driven = Self {
+                browse,
+                asked: Vec::new(),
+                open: None,
+                is_idle: false,
+                is_out_of_reach: false,
+                rows: turns(),
+            };
             driven.answer();
             driven
         }
@@ -375,8 +386,9 @@ mod tests {
                             args: args.clone(),
                             report: Report {
                                 is_idle: self.is_idle,
+                                is_out_of_reach: self.is_out_of_reach,
                                 ..report(
-                                    true,
+                                    !self.is_out_of_reach,
                                     "82 would be just before @3 \"Does\"\nContext 21k → 62k",
                                 )
                             },
@@ -558,6 +570,13 @@ mod tests {
     }
 
     #[test]
+    fn signs_are_those_of_ascii_where_others_take_two_columns() {
+        let mut driven = driven(80, 24);
+        driven.browse.look.glyphs = Glyphs::Ascii;
+        assert_snapshot!("ascii", driven.keys("enter").seen());
+    }
+
+    #[test]
     fn a_screen_that_is_too_small_says_what_it_needs() {
         assert_eq!(driven(59, 16).seen().trim(), "needs 60x16, and this is 59x16");
         assert_eq!(driven(60, 15).seen().trim(), "needs 60x16, and this is 60x15");
@@ -634,6 +653,17 @@ mod tests {
         check("2 m a b enter", &["branch -s pi:02b7c1d0 -- ab @3"]);
         check("2 g c m - x enter", &["branch -s pi:02b7c1d0 -- -x 02020202"]);
         check("2 m enter", &[]);
+    }
+
+    #[test]
+    fn a_change_that_the_agent_would_not_follow_offers_the_difference() {
+        let mut driven = driven(80, 24);
+        driven.is_out_of_reach = true;
+        driven.keys("2 r");
+        assert_snapshot!("out_of_reach", driven.seen());
+        driven.keys("enter");
+        let shown = ["diff", "@3", "-s", "pi:02b7c1d0"].map(str::to_owned).to_vec();
+        assert_eq!(driven.asked.last(), Some(&Effect::Show(shown)));
     }
 
     #[test]
@@ -864,6 +894,7 @@ mod tests {
             ("search_narrow", "s r e t r y"),
             ("name", "2 m b e f o r e"),
             ("command", ": t r u n"),
+            ("offered", ": x space @ 1 tab"),
             ("text", "L"),
         ] {
             let mut driven = driven(80, 24);

@@ -21,6 +21,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
+use undertext::settings::Glyphs;
 
 use super::canvas::{self, Canvas, columns};
 use super::cursor::{Cursor, Way};
@@ -306,7 +307,8 @@ impl Picker {
                 rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
             }
             if is_cursor {
-                Canvas { buffer, styles: self.styles }.mark_row(line, true);
+                Canvas { buffer, styles: self.styles, glyphs: Glyphs::Unicode }
+                    .mark_row(line, true);
             }
             self.mark(buffer, of_title, &row.title.text);
         }
@@ -351,11 +353,11 @@ impl Picker {
     }
 
     fn rule(&self, buffer: &mut Buffer, area: Rect) {
-        Canvas { buffer, styles: self.styles }.rule(area);
+        Canvas { buffer, styles: self.styles, glyphs: Glyphs::Unicode }.rule(area);
     }
 
     fn put(&self, buffer: &mut Buffer, area: Rect, label: Label, text: &str) {
-        Canvas { buffer, styles: self.styles }.put(area, label, text);
+        Canvas { buffer, styles: self.styles, glyphs: Glyphs::Unicode }.put(area, label, text);
     }
 }
 

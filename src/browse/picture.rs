@@ -16,6 +16,7 @@ mod tests {
         Timestamp,
     };
     use undertext::report::{Acts, Argument, GraphNode, ListedSession};
+    use undertext::settings::Glyphs;
     use undertext::verbs::Line;
     use unicode_width::UnicodeWidthStr as _;
 
@@ -230,7 +231,8 @@ mod tests {
 
     /// Draws the screen of the example after some keys.
     fn drawn(size: (u16, u16), keys: &str) -> Buffer {
-        let look = Look { styles: Styles::COLOURED, zone: Zone::Utc, now: NOW };
+        let styles = Styles::COLOURED;
+        let look = Look { styles, zone: Zone::Utc, now: NOW, glyphs: Glyphs::Unicode };
         let spell = |line: &undertext::report::Line| {
             let word = |word: &Argument| match word {
                 Argument::Word(word) => format!(" {}", word.to_string_lossy()),
@@ -243,7 +245,7 @@ mod tests {
             )
         };
         let mut browse =
-            Browse::new(look, Keys::default(), Box::new(spell), Box::new(|_: &str| Vec::new()));
+            Browse::new(look, Keys::default(), Box::new(spell), Box::new(|_: &str, _| Vec::new()));
         browse.resize(size.0, size.1);
         browse.on_answer(Answer::Sessions(Sessions {
             rows: SESSIONS.iter().enumerate().map(|(n, listed)| session(n, listed)).collect(),
@@ -285,6 +287,8 @@ mod tests {
             rows: TURNS.len(),
             counts: Counts { turns: 17, reverted: 3, compactions: 1 },
             is_folded: false,
+            branches: vec!["main".to_owned(), "main.1".to_owned()],
+            newest: Some(CheckpointNumber::new(19)),
             head: Some(0),
             is_whole: true,
             unread: Vec::new(),
@@ -306,7 +310,7 @@ mod tests {
                 "Files are not restored. 4 were edited since: src/schema.ts, src/offset.ts, 2 more",
             ];
             let lines = lines.map(|line| vec![(Label::Plain, line.to_owned())]).to_vec();
-            let report = Report { is_done: true, is_idle: false, lines };
+            let report = Report { is_done: true, lines, ..Report::default() };
             Answer::Plan { args, report, open: None }
         }
         _ => return,

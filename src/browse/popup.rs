@@ -5,7 +5,7 @@ use ratatui::widgets::{Clear, Widget as _};
 
 use super::canvas::{Canvas, after, columns};
 use super::compare::{Compare, width_of_side};
-use super::dialog::{Dialog, Field, Help, Naming, Proposal, Search, Text, side_of};
+use super::dialog::{CommandLine, Dialog, Field, Help, Naming, Proposal, Search, Text, side_of};
 use super::keys::{Keys, TABLE};
 use super::view::glyph;
 use crate::render::safe;
@@ -42,11 +42,12 @@ impl Popup<'_> {
                 let side = side_of(place);
                 let title = format!("Name the place {side} {place} of {word}");
                 let keys = "⏎ make a branch of this name there   esc cancel";
-                self.draw_field(&title, field, keys)
+                self.draw_field(&title, field, "", keys)
             }
-            Dialog::Command(field) => {
+            Dialog::Command(CommandLine { field, offered }) => {
                 let title = format!("Run a command on {word}");
-                self.draw_field(&title, field, "⏎ run   tab complete   esc cancel")
+                let keys = "⏎ run   tab complete   esc cancel";
+                self.draw_field(&title, field, &offered.join("  "), keys)
             }
             Dialog::Search(search) => self.draw_search(search),
             Dialog::Help(help) => Some(self.draw_help(help)),
@@ -121,13 +122,20 @@ impl Popup<'_> {
         at.map(|(x, y)| Position { x: inside.x + columns(x), y: inside.y + columns(y) })
     }
 
-    fn draw_field(&mut self, title: &str, field: &Field, keys: &str) -> Option<Position> {
+    fn draw_field(
+        &mut self,
+        title: &str,
+        field: &Field,
+        below: &str,
+        keys: &str,
+    ) -> Option<Position> {
         let inside = self.draw_box((WIDEST, 5), title);
         let text = field.end(usize::from(inside.width).saturating_sub(3));
         let mut rows = inside.rows();
         let line = rows.next()?;
         self.canvas.put_line(line, &[(Label::Head, "▏ ".into()), (Label::Plain, text.into())]);
-        self.canvas.put(rows.nth(1)?, Label::Dim, keys);
+        self.canvas.put(rows.next()?, Label::Plain, below);
+        self.canvas.put(rows.next()?, Label::Dim, keys);
         Some(Position { x: line.x + columns(2 + safe::width(text)), y: line.y })
     }
 
@@ -248,6 +256,10 @@ fn report_lines(change: &Proposal, room: usize, most: usize) -> Vec<Vec<Span>> {
         return vec![vec![(Label::Dim, "Reading what this would change …".to_owned())]];
     };
     let mut lines = Vec::new();
+    if report.is_out_of_reach {
+        let words = "Its agent would resume something else. Nothing was written.";
+        lines.push(vec![(Label::Warning, words.to_owned())]);
+    }
     for line in &report.lines {
         let text: String = line.iter().map(|(_, text)| text.as_str()).collect();
         let label = if report.is_done { Label::Plain } else { Label::Error };
@@ -265,6 +277,9 @@ fn report_lines(change: &Proposal, room: usize, most: usize) -> Vec<Vec<Span>> {
 fn keys_of(change: &Proposal) -> String {
     let verb = change.args.first().map(String::as_str).unwrap_or_default();
     match &change.report {
+        _ if change.unreached().is_some() => {
+            "⏎ show the difference   ^r try again   esc cancel".to_owned()
+        }
         Some(report) if !report.is_done => "^r try again   esc cancel".to_owned(),
         _ if change.is_delayed() => {
             "⏎ save for the next resume   ^r check again   esc cancel".to_owned()

@@ -11,11 +11,12 @@
 
 use undertext::model::{SessionName, Timestamp};
 use undertext::report::Line;
+use undertext::settings::Glyphs;
 
 use super::compare::Compare;
 use super::cursor::{Cursor, Way};
 use super::data::{Answer, BranchEnd, Effect, Found, Graph, Report, text_of};
-use super::dialog::{Dialog, Field, Help, Naming, Proposal, Search, Text};
+use super::dialog::{CommandLine, Dialog, Field, Help, Naming, Proposal, Search, Text};
 use super::keys::{Act, Keys, Pane};
 use super::layout::{Layout, Zoom};
 use super::list::List;
@@ -34,10 +35,11 @@ pub(crate) struct Look {
     pub(crate) styles: Styles,
     pub(crate) zone: Zone,
     pub(crate) now: Timestamp,
+    pub(crate) glyphs: Glyphs,
 }
 
-/// Returns the words that may follow a command line.
-pub(crate) type Candidates = dyn Fn(&str) -> Vec<String>;
+/// Returns the words that may follow a command line, with these places if the command is about one.
+pub(crate) type Candidates = dyn Fn(&str, Vec<String>) -> Vec<String>;
 
 /// Spells a command line.
 pub(crate) type Spell = Box<dyn Fn(&Line) -> String>;
@@ -47,7 +49,6 @@ pub(crate) struct Browse {
     pub(super) look: Look,
     pub(super) keys: Keys,
     pub(super) spell: Spell,
-    /// Returns the words that may follow a command line.
     pub(super) candidates: Box<Candidates>,
     pub(super) layout: Layout,
     pub(super) list: List,
@@ -470,7 +471,7 @@ impl Browse {
             Act::ResumeInWindow => {
                 self.out.ask_all(self.turns.about(&["resume"]).map(Effect::Window));
             }
-            Act::Command => self.dialog = Some(Dialog::Command(Field::default())),
+            Act::Command => self.dialog = Some(Dialog::Command(CommandLine::default())),
             Act::Messages => {
                 let lines = self.out.messages.iter().rev().map(|said| vec![said.clone()]).collect();
                 let title = "Messages of this run, newest first".to_owned();

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use undertext::model::{EntryId, SessionName};
+use undertext::model::{CheckpointNumber, EntryId, SessionName};
 
 use super::cursor::{Cursor, Way};
 use super::data::{BLOCK, Effect, Graph, TurnRow};
@@ -102,6 +102,14 @@ impl Turns {
 
     pub(super) fn len(&self) -> usize {
         self.graph.as_ref().map_or(0, |graph| graph.rows)
+    }
+
+    /// Returns the places that a command may name: the branches and the turns.
+    pub(super) fn places(&self) -> Vec<String> {
+        let Some(graph) = &self.graph else { return Vec::new() };
+        let newest = graph.newest.map(CheckpointNumber::get);
+        let turns = newest.into_iter().flat_map(|newest| 0..=newest).map(|n| format!("@{n}"));
+        graph.branches.iter().cloned().chain(turns).collect()
     }
 
     /// Returns a row, if it is held.

@@ -27,7 +27,7 @@ impl Browse {
     /// Draws the screen, and returns the position of the text cursor.
     pub(crate) fn draw(&mut self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         self.resize(area.width, area.height);
-        let mut canvas = Canvas { buffer, styles: self.look.styles };
+        let mut canvas = Canvas { buffer, styles: self.look.styles, glyphs: self.look.glyphs };
         if self.layout.is_too_small() {
             let (columns, rows) = LEAST;
             let words =
@@ -41,7 +41,7 @@ impl Browse {
         let cursor = view.draw();
         match &mut self.dialog {
             Some(dialog) => {
-                let canvas = Canvas { buffer, styles: self.look.styles };
+                let canvas = Canvas { buffer, styles: self.look.styles, glyphs: self.look.glyphs };
                 let word = self.turns.word.as_deref();
                 popup::Popup { canvas, area, keys: &self.keys, word }.draw(dialog)
             }

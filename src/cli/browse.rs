@@ -118,6 +118,8 @@ mod screen {
     const LINES: usize = 40;
     /// The width of the reports of commands.
     const COLUMNS: usize = 100;
+    /// How commands call an argument that is a turn or a branch.
+    const PLACES: [&str; 3] = ["PLACE", "ENTRY", "BRANCH"];
     /// Maximum size of an edited note.
     const LONGEST_NOTE: u64 = 1 << 20;
     /// What a dry run and its hints say to a person at a prompt only.
@@ -131,8 +133,9 @@ mod screen {
         let naming = context.output.naming().clone();
         let naming = Naming { session: None, ..naming };
         let spell = Box::new(move |line: &super::Line| naming.spell(line));
-        let look = Look { styles, zone, now };
-        let (keys, unknown) = Keys::new(context.settings()?.keys);
+        let settings = context.settings()?;
+        let look = Look { styles, zone, now, glyphs: settings.browse.glyphs };
+        let (keys, unknown) = Keys::new(settings.keys);
         let mut browse = Browse::new(look, keys, spell, Box::new(candidates));
         for name in unknown {
             let why =
@@ -277,8 +280,9 @@ mod screen {
         }
     }
 
-    /// Returns the words that may follow a command line: commands, or a command's subcommands and options.
-    fn candidates(before: &str) -> Vec<String> {
+    /// Returns the words that may follow a command line: commands, or a command's subcommands, its options, and the places if it is
+    /// about one.
+    fn candidates(before: &str, places: Vec<String>) -> Vec<String> {
         let mut command = crate::cli::command();
         for word in before.split_whitespace() {
             if let Some(inner) = command.find_subcommand(word) {
@@ -289,7 +293,13 @@ mod screen {
         let is_first = before.trim().is_empty();
         let options: Vec<String> = command.get_arguments().filter_map(long).collect();
         let names = command.get_subcommands().map(|command| command.get_name().to_owned());
-        names.chain(options.into_iter().filter(|_| !is_first)).collect()
+        let is_place = |arg: &clap::Arg| {
+            let mut names = arg.get_value_names().into_iter().flatten();
+            names.any(|name| PLACES.contains(&name.as_str())) || arg.get_id() == "branch"
+        };
+        let takes_place = command.get_arguments().any(is_place);
+        let places = places.into_iter().filter(|_| takes_place);
+        names.chain(places).chain(options.into_iter().filter(|_| !is_first)).collect()
     }
 
     /// Returns the words of a typed command line, about a session if the command is about one and names none.
@@ -560,6 +570,7 @@ mod screen {
             let words: Vec<OsString> = words.map(OsString::from).collect();
             let (mut output, captured) = Output::captured(&self.env, COLUMNS);
             output.naming().store.clone_from(&self.global.store);
+            let mut is_out_of_reach = false;
             let is_done = match crate::cli::parse(&words, Some(COLUMNS)) {
                 Err(answer) => {
                     let _ = write!(output, "{answer}");
@@ -574,6 +585,7 @@ mod screen {
                     match answer {
                         Some(Err(error)) => {
                             context.output.error(&error, false);
+                            is_out_of_reach = error.is_out_of_reach();
                             false
                         }
                         Some(Ok(exit)) => exit == Exit::Yes,
@@ -582,7 +594,8 @@ mod screen {
                 }
             };
             let text = captured.text();
-            Report { is_done, is_idle: false, lines: text.lines().map(unpaint).collect() }
+            let lines = text.lines().map(unpaint).collect();
+            Report { is_done, is_out_of_reach, lines, ..Report::default() }
         }
 
         /// Searches for the words that were asked for last, until nobody asks.

@@ -114,6 +114,13 @@ impl CommandError {
         matches!(error, Some(OpsError::Sync(error)) if is_final(error) == Some(false))
     }
 
+    /// Returns true if the error says that the agent would not resume at the place.
+    #[cfg(feature = "browse")]
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        let error = self.error.downcast_ref::<OpsError>();
+        matches!(error, Some(OpsError::Sync(SyncError::OutOfReach { .. })))
+    }
+
     /// Returns true if the error says that the store is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         self.error

@@ -1,9 +1,10 @@
 //! Reports where a change of place took a session: the turns that moved to another branch, how full the window is, the files
 //! edited since, the prompt to send again, and how to resume and undo. Each line names its subject, in this order.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use undertext::model::CheckpointNumber;
+use undertext::model::{Block, CheckpointNumber};
 use undertext::report::{
     Cleared, Done, Kept, Landing, Line, Redone, Resume, Reverted, Switched, Tokens, TouchedFile,
     Turn, Undone, Waiting,
@@ -17,7 +18,7 @@ use super::hint::quote;
 use super::{CommandError, Context, Exit, Opened, models};
 use crate::render::units::{self, DIGITS, rounded};
 use crate::render::wrap::wrap;
-use crate::render::{harness, safe};
+use crate::render::{call, harness, safe};
 
 /// Maximum width of a turn's text.
 const WIDEST: usize = 80;
@@ -301,10 +302,15 @@ fn say_gone(
     }
     if let n @ 1.. = landing.files.len() {
         let folder = session.archive.store().card(session.key)?.folder;
+        let lines = changed_lines(&landing.calls, folder.as_ref().map(Path::new));
         let path = |TouchedFile { path, .. }: &TouchedFile| {
             let whole = Path::new(path);
             let below = folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok());
-            (below.map_or_else(|| context.env.homely(whole), safe::path), 1)
+            let shown = below.map_or_else(|| context.env.homely(whole), safe::path);
+            let lines = lines.get(whole).map(|[added, removed]| [("+", added), ("−", removed)]);
+            let lines = lines.into_iter().flatten().filter(|(_, n)| **n > 0);
+            let lines = lines.map(|(sign, n)| format!(" {sign}{n}")).collect::<String>();
+            (shown + &lines, 1)
         };
         let paths: Vec<_> = landing.files.iter().map(path).collect();
         let were = if n == 1 { "was" } else { "were" };
@@ -331,6 +337,20 @@ fn say_gone(
     let line = next.join("        ");
     let lines = if safe::width(&line) <= columns { vec![line] } else { next };
     lines.iter().try_for_each(|line| context.say(line))
+}
+
+/// Counts the lines that calls added to each file, and removed.
+fn changed_lines(calls: &[Block], folder: Option<&Path>) -> BTreeMap<PathBuf, [u64; 2]> {
+    let mut files: BTreeMap<PathBuf, [u64; 2]> = BTreeMap::new();
+    for call in calls {
+        let Block::Call { name, input, .. } = call else { continue };
+        for (path, [added, removed]) in call::changes(name, input) {
+            let lines = files.entry(folder.unwrap_or("".as_ref()).join(path)).or_default();
+            lines[0] += added;
+            lines[1] += removed;
+        }
+    }
+    files
 }
 
 /// Describes how full the window was and is, and why it may be fuller than before.

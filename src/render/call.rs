@@ -358,8 +358,29 @@ pub(crate) fn is_about(input: &str, is_it: &dyn Fn(Subject<'_>) -> bool) -> bool
     })
 }
 
+/// Returns the files that a call changes, each with the number of lines that it adds and removes there.
+pub(crate) fn changes(name: &str, input: &str) -> Vec<(String, [u64; 2])> {
+    let mut files: Vec<_> = changed_files(input).into_iter().map(|path| (path, [0, 0])).collect();
+    // The lines of several files are below their names.
+    let mut at = if files.len() > 1 { None } else { Some(0) };
+    for (label, line) in (Caller { name, folder: None, whole: true }).say(input).body {
+        let side = match label {
+            Label::Added => 0,
+            Label::Removed => 1,
+            Label::Hint if files.len() > 1 && !line.starts_with('@') => {
+                at = Some(at.map_or(0, |at| at + 1));
+                continue;
+            }
+            _ => continue,
+        };
+        if let Some((_, lines)) = at.and_then(|at| files.get_mut(at)) {
+            lines[side] += 1;
+        }
+    }
+    files
+}
+
 /// Returns the files that a call changes.
-#[cfg(feature = "page")]
 pub(crate) fn changed_files(input: &str) -> Vec<String> {
     let mut files = Vec::new();
     let value = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
@@ -623,6 +644,23 @@ mod tests {
         let two = "*** Begin Patch\n*** Add File: b\n+1\n+2\n*** Delete File: c\n*** End Patch";
         let expected = "apply_patch add b, 2 lines, delete c\n  add b, 2 lines\n  delete c";
         assert_eq!(said("apply_patch", two), expected);
+    }
+
+    #[test]
+    fn changed_lines_are_counted_by_file() {
+        let check = |input: &str, expected: &[(&str, [u64; 2])]| {
+            let expected: Vec<_> =
+                expected.iter().map(|(path, n)| ((*path).to_owned(), *n)).collect();
+            assert_eq!(changes("edit", input), expected, "{input}");
+        };
+        check(
+            r#"{"file_path":"/w/a.rs","old_string":"a\nb","new_string":"a\nc\nd"}"#,
+            &[("/w/a.rs", [2, 1])],
+        );
+        check(r#"{"path":"a","content":"1\n2\n"}"#, &[("a", [2, 0])]);
+        check(r#"{"command":"ls"}"#, &[]);
+        let patch = "*** Begin Patch\n*** Update File: a\n@@ x\n-1\n+2\n+3\n*** Add File: b\n+1\n*** Delete File: c\n*** End Patch";
+        check(patch, &[("a", [2, 1]), ("b", [1, 0]), ("c", [0, 0])]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     shape::{Owner, report, some_path, through},
 };
 use crate::{
-    model::{CheckpointNumber, Position, Timestamp},
+    model::{Block, CheckpointNumber, Position, Timestamp},
     session::{Session, Spot},
 };
 
@@ -36,6 +36,9 @@ pub struct Landing {
     pub tokens: Option<Tokens>,
     /// The files that the agent edited in these turns; undertext does not restore them.
     pub files: Vec<TouchedFile>,
+    /// The calls in these turns that did not fail.
+    #[serde(skip)]
+    pub calls: Vec<Block>,
     /// Your prompt from the turn that the session went back to.
     pub prompt: Option<String>,
     /// How to resume the session with its agent.

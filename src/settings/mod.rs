@@ -17,7 +17,7 @@ mod slip;
 pub use exclude::{Exclude, Exclusion};
 pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
 pub use section::{
-    Channel, Compaction, EXAMPLE, Hints, Import, Limits, Mask, Model, Price, Provider,
-    ProviderKind, Rate, Secrets, Serve, Settings, Turn, Window,
+    Browse, Channel, Compaction, EXAMPLE, Glyphs, Hints, Import, Limits, Mask, Model, Price,
+    Provider, ProviderKind, Rate, Secrets, Serve, Settings, Turn, Window,
 };
 pub use slip::distance;

@@ -408,7 +408,7 @@ fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) ->
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Price, Provider,
+        Browse, Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Price, Provider,
         ProviderKind, Rate, Secrets, Serve, Turn, Window,
     };
 
@@ -511,6 +511,7 @@ mod tests {
                 "mask.emails",
                 "serve.cache",
                 "serve.minutes",
+                "browse.glyphs",
                 "keys.undo",
             ]
         );
@@ -609,6 +610,7 @@ mod tests {
             secrets: Secrets::default(),
             mask: Mask::default(),
             serve: Serve::default(),
+            browse: Browse::default(),
             keys: [("undo".to_owned(), vec!["u".to_owned()])].into(),
         };
         assert_eq!(settings, expected);

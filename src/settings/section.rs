@@ -42,6 +42,8 @@ pub struct Settings {
     pub mask: Mask,
     /// How `serve` keeps pages.
     pub serve: Serve,
+    /// How `browse` draws.
+    pub browse: Browse,
     /// The keys of `browse` that replace the usual ones, by the name of what they do.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -264,6 +266,25 @@ pub struct Serve {
     pub cache: u64,
     /// How many minutes a page is cached.
     pub minutes: u64,
+}
+
+/// How `browse` draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Browse {
+    /// Which signs are drawn.
+    pub glyphs: Glyphs,
+}
+
+/// Which signs are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Glyphs {
+    /// Those of Unicode.
+    #[default]
+    Unicode,
+    /// Only ASCII, for terminals where ○ takes two columns.
+    Ascii,
 }
 
 impl Default for Serve {

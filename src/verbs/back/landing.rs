@@ -6,7 +6,7 @@ use crate::{
     archive::At,
     change::resume,
     context::files,
-    model::{Block, CheckpointNumber, EntryNumber, Kind, Position},
+    model::{Block, CheckpointNumber, EntryNumber, Kind, Message, Position, Role},
     report::{Kept, Landing, TouchedFile, Turn},
     session::{
         Damages, Spot, View, derive,
@@ -105,7 +105,8 @@ fn look(
                 acts.push(entry);
             }
         }
-        landing.files = touched(session, &acts)?;
+        landing.calls = calls(session, &acts)?;
+        landing.files = touched(session, &landing.calls)?;
     }
     Ok(landing)
 }
@@ -157,15 +158,19 @@ fn text(session: &At<'_>, entry: EntryNumber) -> Option<String> {
     Some(messages(session, entry).ok()?.first()?.text())
 }
 
-/// Returns the files that calls in these entries changed, most edits first. A failed call changed nothing.
-fn touched(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<TouchedFile>, OpsError> {
+/// Returns the calls in these entries that did not fail.
+fn calls(session: &At<'_>, entries: &[EntryNumber]) -> Result<Vec<Block>, OpsError> {
     let mut said = said(session, entries, &Damages::gathered())?;
     files::drop_failed(&mut said);
-    // Only calls change files.
-    for message in &mut said {
-        message.blocks.retain(|block| matches!(block, Block::Call { .. }));
-    }
+    let blocks = said.into_iter().flat_map(|message| message.blocks);
+    Ok(blocks.filter(|block| matches!(block, Block::Call { .. })).collect())
+}
+
+/// Returns the files that calls changed, most edits first.
+fn touched(session: &At<'_>, calls: &[Block]) -> Result<Vec<TouchedFile>, OpsError> {
     let folder = session.store.card(session.key)?.folder;
+    let said: Vec<Message> =
+        calls.iter().map(|call| Message::new(Role::Assistant, vec![call.clone()])).collect();
     let named = files::named(&said, folder.as_deref(), None);
     let touched = named.into_iter().filter(|named| named.n_changes > 0);
     Ok(touched.map(|named| TouchedFile { path: named.path, edits: named.n_changes }).collect())

@@ -383,7 +383,7 @@ fn asked(shown: &str) -> Option<(String, String)> {
     let title = shown.lines().find_map(|line| line.split_once("╭─ "))?.1.to_owned();
     if let Some((_, field)) = shown.split_once("▏ ").filter(|_| title.starts_with("Name ")) {
         let is_named = !field.split('│').next()?.trim().is_empty();
-        return is_named.then(|| ("checkpoint".to_owned(), title));
+        return is_named.then(|| ("branch".to_owned(), title));
     }
     let keys = shown.lines().find(|line| line.contains("^o and resume"))?;
     let (verb, _) = keys.split_once('⏎')?.1.trim().split_once(' ')?;

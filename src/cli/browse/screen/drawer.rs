@@ -215,6 +215,8 @@ impl<'a> Board<'a> {
             facts: graph::facts(context, opened, drawing.edited)?,
             columns: asked.columns,
             is_folded: asked.is_folded,
+            branches: session.state.branches.keys().cloned().collect(),
+            newest: drawing.newest,
             rows: nodes.len(),
             counts: rows.counts()?,
             head: drawing.head.and_then(|head| nodes.binary_search(&folds.of(head)).ok()),
