@@ -140,8 +140,8 @@ impl Popup<'_> {
     }
 
     fn draw_text(&mut self, text: &Text) {
-        let size = (self.area.width.saturating_sub(4), self.area.height.saturating_sub(2));
-        let inside = self.draw_box(size, &text.title);
+        let height = columns(text.lines.len() + 4).min(self.area.height.saturating_sub(2));
+        let inside = self.draw_box((self.area.width.saturating_sub(4), height), &text.title);
         let rows = usize::from(inside.height.saturating_sub(1));
         for (row, line) in inside.rows().take(rows).zip(text.lines.iter().skip(text.top)) {
             self.canvas.put_line(row, line);
@@ -173,7 +173,7 @@ impl Popup<'_> {
                 bar.rows().for_each(|row| self.canvas.put(row, Label::Dim, "│"));
             }
         }
-        let keys = "J K pair   f files only   b switch to the left one   y copy   q back";
+        let keys = "J K pair   f files   b switch to the left one   y copy   q back";
         self.draw_foot(inside, keys, &compare.position());
     }
 
@@ -245,7 +245,7 @@ impl Popup<'_> {
     /// Draws the keys of a dialog into its last row.
     fn draw_foot(&mut self, inside: Rect, keys: &str, right: &str) {
         let last = Rect { y: inside.bottom().saturating_sub(1), height: 1, ..inside };
-        let rest = self.canvas.put_right(last, Label::Dim, right);
+        let rest = self.canvas.put_right(last, Label::Dim, &format!("  {right}"));
         self.canvas.put(rest, Label::Dim, keys);
     }
 }

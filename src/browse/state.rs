@@ -254,6 +254,7 @@ impl Browse {
             Answer::Conversation(shown) => {
                 if self.turns.is_shown(&shown.session) && self.read.as_ref() == Some(&shown.place) {
                     self.reader.show(shown);
+                    self.see_prompt();
                 }
             }
             Answer::LaidOut(draft, rows) => {
@@ -303,6 +304,16 @@ impl Browse {
                 }
             }
             Answer::Failed(why) => self.out.say(Label::Error, &why),
+        }
+    }
+
+    /// Keeps the prompt for a revert that was asked for before its turn was read.
+    fn see_prompt(&mut self) {
+        let prompt = self.prompt();
+        if let Some(Dialog::Change(change)) = &mut self.dialog
+            && change.note.is_some()
+        {
+            change.prompt = change.prompt.take().or(prompt);
         }
     }
 

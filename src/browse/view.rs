@@ -235,7 +235,7 @@ impl Panes<'_> {
         } else if !filter.is_empty() {
             let what = format!("0 of {} match \"{filter}\".", grouped(all));
             format!("{what} ⏎ searches all text · esc clears")
-        } else if self.it.list.scope == Scope::Here {
+        } else if self.it.list.scope == Scope::Here && self.it.list.agent.is_none() {
             format!("No sessions in {}. f shows all {}", self.it.list.all.here, grouped(all))
         } else {
             format!("No session is in this scope. f and a show others; there are {}", grouped(all))
@@ -265,9 +265,11 @@ impl Panes<'_> {
         };
         let title = graph.map(|graph| graph.title.clone()).unwrap_or_default();
         let (title, right) = if self.frame.is_wide {
-            (format!("2 Turns: {title}"), arrived.unwrap_or_default())
+            let title = if title.is_empty() { title } else { format!(": {title}") };
+            (format!("2 Turns{title}"), arrived.unwrap_or_default())
         } else {
-            ("Turns".to_owned(), arrived.unwrap_or(context.clone()))
+            let state = graph.and_then(state_of).map(|(_, state)| state);
+            ("Turns".to_owned(), arrived.or(state).unwrap_or(context.clone()))
         };
         let mut area = self.draw_title(self.frame.turns, Pane::Turns, &title, &right);
         if self.frame.is_wide {
@@ -398,13 +400,7 @@ impl Panes<'_> {
     fn draw_status(&mut self) {
         let area = inset(self.frame.status);
         let Some(graph) = self.it.turns.graph.as_ref().filter(|_| !area.is_empty()) else { return };
-        let state = match (&graph.deleted, &graph.open) {
-            (Some(file), _) => {
-                (Label::Warning, format!("its agent deleted {file}; it is complete here"))
-            }
-            (_, Some(agent)) => (Label::Head, format!("● open in {agent}")),
-            _ => (Label::Dim, "no agent has it open".to_owned()),
-        };
+        let state = state_of(graph).unwrap_or((Label::Dim, "no agent has it open".to_owned()));
         let rest = self.canvas.put_right(area, state.0, &format!("  {}", state.1));
         let waiting =
             graph.waiting.as_ref().map(|what| format!("the next resume offers to {what}"));
@@ -478,6 +474,14 @@ fn counts_of(graph: Option<&Graph>) -> String {
     parts.extend((unread > 0).then(|| format!("{unread_words} could not be read (! shows why)")));
     parts.extend((!graph.is_whole).then(|| "and older ones".to_owned()));
     parts.join(" · ")
+}
+
+/// Says that its agent deleted a session's file, or has it open.
+fn state_of(graph: &Graph) -> Option<Span> {
+    let words = "deleted by its agent, complete here · :restore puts it back";
+    let deleted = graph.deleted.as_ref().map(|_| (Label::Warning, words.to_owned()));
+    let open = graph.open.as_ref().map(|agent| (Label::Head, format!("● open in {agent}")));
+    deleted.or(open)
 }
 
 /// Returns what is before a session's title: its age, its agent unless that is the usual one, and its folder.

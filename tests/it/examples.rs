@@ -149,7 +149,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     7c2a51de is now just before @1 "The beans flower. Write me a plan for the whol…"
     @2, @3 (2 turns) are kept on branch main.1. Nothing is deleted.
     Context 1k → 1k tokens (<1%): the compaction at 2026-08-20 09:01 is undone too.
-    Files are not restored. 1 was edited since: plan.md
+    Files are not restored. 1 was edited since: plan.md +1
     Your prompt @1, to send again or change:
       The beans flower. Write me a plan for the whole week.
     Undo  undertext undo 7c2a51de

@@ -238,8 +238,11 @@ impl Screen {
     }
 }
 
-/// Returns a text without the ids of entries, which depend on the folder.
+/// Returns a text without the ids of entries, which depend on the folder, and without the name of that.
 fn masked(text: &str) -> String {
+    let (first, rest) = text.split_once("/.tmp").unwrap_or((text, ""));
+    let rest = rest.get(6..).map(|rest| format!("/.tmp------{rest}"));
+    let text = first.to_owned() + &rest.unwrap_or_default();
     let is_id = |word: &str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mask =
         |word: &str| if is_id(word) && word != "7c2a51de" { "--------" } else { word }.to_owned();
@@ -295,6 +298,91 @@ fn a_revert_is_made_once_it_is_confirmed_and_undone_in_the_same_way() {
     assert!(log.contains("Only for the beans"), "{log}");
     screen.keys("Q");
     assert!(screen.ends().success());
+}
+
+/// A dialog or a state: its name, the session to begin with, and keys, each with what is shown then.
+type State = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+
+const GARDEN: Option<&str> = Some("7c2a51de");
+
+#[rustfmt::skip]
+const REVERTED: &[(&str, &str)] = &[
+    ("JJ", "show 7c2a51de@2"), ("r", "Nothing is deleted"), ("\r", "prompt copied"), ("", "rain.csv."),
+];
+
+#[rustfmt::skip]
+const STATES: [State; 10] = [
+    ("search", None, &[("sleeks ten litres", "3 messages in 1 session")]),
+    ("help", GARDEN, &[("?", "Keys of this pane")]),
+    ("name", GARDEN, &[("mbefore", "▏ before")]),
+    ("command", GARDEN, &[(":revert \t", "@0  @1")]),
+    ("lost", GARDEN, &[("L", "beds.md")]),
+    ("compare", GARDEN, &[("gr", "show 7c2a51de@1"), ("c", "b switch to the left one"), ("", "Write plan.md")]),
+    ("no_match", None, &[("1/z\u{fc}rch", "0 of 3 match")]),
+    ("out_of_scope", None, &[("1aa", "No session is in")]),
+    ("reverted", GARDEN, REVERTED),
+    ("folded", GARDEN, &[REVERTED[0], REVERTED[1], REVERTED[2], REVERTED[3], ("z", "2 turns: The beans")]),
+];
+
+const ALL_SIZES: [(u16, u16); 3] = [(80, 24), (100, 30), (120, 32)];
+
+#[test]
+fn every_dialog_and_state_fits_every_size() {
+    for (name, session, steps) in STATES {
+        let shown = ALL_SIZES.map(|size| {
+            let env = machine();
+            let mut screen = Screen::open(&env, session.as_slice(), size);
+            screen.wait(&[if session.is_some() { "show 7c2a51de@3" } else { "1 session of 3" }]);
+            if session.is_some() || size.0 == 120 {
+                screen.wait(&["Only for the beans"]);
+            }
+            for (keys, text) in steps {
+                screen.keys(keys);
+                screen.wait(&[text]);
+            }
+            snapshot_of(screen, &[])
+        });
+        assert_snapshot!(format!("browse_{name}"), shown.join("\n"));
+    }
+}
+
+/// Waits for texts, quits, and returns what was shown.
+#[track_caller]
+fn snapshot_of(mut screen: Screen, texts: &[&str]) -> String {
+    let (columns, rows) = screen.size;
+    let shown = screen.wait(texts);
+    assert!(shown.lines().all(|line| line.width() <= columns.into()), "{shown}");
+    screen.keys("\x03");
+    assert!(screen.ends().success());
+    format!("=== {columns}x{rows}\n{}\n", masked(&shown))
+}
+
+#[test]
+fn a_session_that_was_deleted_damaged_or_grows_says_so_at_every_size() {
+    let file = |env: &TestEnv| {
+        env.home().join(".claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl")
+    };
+    let shown = ALL_SIZES.map(|size| {
+        let env = machine();
+        fs::remove_file(file(&env)).unwrap();
+        snapshot_of(Screen::open(&env, &["7c2a51de"], size), &["Only for the beans", "deleted"])
+    });
+    assert_snapshot!("browse_deleted", shown.join("\n"));
+    let shown = ALL_SIZES.map(|size| {
+        let env = TestEnv::new();
+        snapshot_of(Screen::open(&env, &[], size), &["No sessions yet", "PATH"])
+    });
+    assert_snapshot!("browse_no_agents", shown.join("\n"));
+    for size in ALL_SIZES {
+        let env = TestEnv::new();
+        let session = conversation(&env);
+        let mut screen = Screen::open(&env, &[&session], size);
+        screen.wait(&["2 turns", "Done."]);
+        screen.keys("r");
+        screen.wait(&["Note for the model", "would be"]);
+        env.run(&["append", "-q", "-s", &session, "--role", "user", "And one more."]).success();
+        snapshot_of(screen, &["⏎ again to confirm", "@2 would move too"]);
+    }
 }
 
 #[test]
