@@ -839,3 +839,23 @@ fn words_stand_in_for_the_pictures_that_codex_does_not_send() {
         }
     }
 }
+
+#[test]
+fn what_prepares_a_turn_is_repeated_once_however_often_it_comes_back() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".codex/sessions/2026/08/01");
+    fs::create_dir_all(&folder).unwrap();
+    let id = "019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a";
+    let file = folder.join(format!("rollout-2026-08-01T10-00-00-{id}.jsonl"));
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/codex-weather.jsonl");
+    fs::copy(example, &file).unwrap();
+    env.run(&["import", "-q"]).success();
+    let lines = || fs::read_to_string(&file).unwrap().lines().count();
+    let grown = [0; 12].map(|_| {
+        let before = lines();
+        env.run(&["revert", "-q", "@1", "-s", id]).success();
+        env.run(&["undo", "-q", "-s", id]).success();
+        lines() - before
+    });
+    assert_eq!(grown[1..11], grown[2..], "each round adds as many lines: {grown:?}");
+}
