@@ -309,8 +309,8 @@ fn say_gone(
             let shown = below.map_or_else(|| context.env.homely(whole), safe::path);
             let lines = lines.get(whole).map(|[added, removed]| [("+", added), ("−", removed)]);
             let lines = lines.into_iter().flatten().filter(|(_, n)| **n > 0);
-            let lines = lines.map(|(sign, n)| format!(" {sign}{n}")).collect::<String>();
-            (shown + &lines, 1)
+            let lines: Vec<String> = lines.map(|(sign, n)| format!(" {sign}{n}")).collect();
+            (shown + &lines.concat(), 1)
         };
         let paths: Vec<_> = landing.files.iter().map(path).collect();
         let were = if n == 1 { "was" } else { "were" };

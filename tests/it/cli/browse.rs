@@ -350,7 +350,10 @@ fn every_dialog_and_state_fits_every_size() {
 #[track_caller]
 fn snapshot_of(mut screen: Screen, texts: &[&str]) -> String {
     let (columns, rows) = screen.size;
-    let shown = screen.wait(texts);
+    screen.wait(texts);
+    // A frame may not have arrived whole.
+    while screen.read(Duration::from_millis(300)).unwrap() {}
+    let shown = screen.text();
     assert!(shown.lines().all(|line| line.width() <= columns.into()), "{shown}");
     screen.keys("\x03");
     assert!(screen.ends().success());
