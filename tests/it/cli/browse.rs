@@ -244,9 +244,12 @@ fn masked(text: &str) -> String {
     let rest = rest.get(6..).map(|rest| format!("/.tmp------{rest}"));
     let text = first.to_owned() + &rest.unwrap_or_default();
     let is_id = |word: &str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mask =
-        |word: &str| if is_id(word) && word != "7c2a51de" { "--------" } else { word }.to_owned();
-    text.split(' ').map(mask).collect::<Vec<_>>().join(" ")
+    let mask = |line: &str| {
+        let words = line.split(' ');
+        let mask = |word| if is_id(word) && word != "7c2a51de" { "--------" } else { word };
+        words.map(mask).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(mask).collect::<Vec<_>>().join("\n")
 }
 
 fn resize(host: &File, size: (u16, u16)) {
