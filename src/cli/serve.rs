@@ -58,7 +58,7 @@ mod pages {
     use crate::cli::options::Global;
     use crate::cli::output::Output;
     use crate::cli::{
-        Context, Opened, archive, document, overview, search, sessions, settings, watch,
+        Context, Opened, archive, document, overview, search, sessions, settings, stats, watch,
     };
     use crate::page::chosen::{Choices, Sharing, Tools};
     use crate::page::{self, Frame, Ink, Listing, Manner, PageView, Row};
@@ -180,6 +180,7 @@ mod pages {
             let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
             match path.as_slice() {
                 [] => Ok(Answer::Page(self.list(asked)?.into())),
+                ["stats"] => self.charts(),
                 ["s", word] => self.session(asked, word, None),
                 ["s", word, view @ ("files" | "commands" | "lost")] => {
                     Ok(Answer::Moved(format!("/s/{}#{view}", encode(word))))
@@ -307,6 +308,35 @@ mod pages {
             let masking = verbs::masking(&opened.at()?, masks(&mut context)?)?;
             let (title, text) = (masking.mask(&title).text, masking.mask(&text).text);
             Ok(Answer::Page(page::report(&title, &shown, &text, &frame).into()))
+        }
+
+        /// Shows what all sessions used, and when agents deleted some.
+        fn charts(&self) -> Result<Answer, CommandError> {
+            let mut context = self.context("stats");
+            let archive = context.open_reader()?;
+            let (picture, unread) = stats::picture_of_all(&mut context, &archive)?;
+            let note = match (&picture, unread) {
+                (_, 1..) => counted(unread, "session cannot be read", "sessions cannot be read"),
+                (None, 0) => "No answers with token counts".to_owned(),
+                (Some(_), 0) => String::new(),
+            };
+            let filter = SessionFilter { hidden: true, ..SessionFilter::default() };
+            let having = Having { deleted: true, ..Having::default() };
+            let read =
+                sessions::read_list(&mut context, &archive, &filter, &having, Order::Newest)?;
+            let mut deleted: Vec<(String, u64)> = Vec::new();
+            for listed in read.sessions.iter().filter(|listed| listed.gone) {
+                let month = listed.card.active.map_or_else(
+                    || "Some time".to_owned(),
+                    |at| context.env.zone.moment(at).date().format("%B %Y").to_string(),
+                );
+                match deleted.iter_mut().find(|(known, _)| *known == month) {
+                    Some((_, count)) => *count += 1,
+                    None => deleted.push((month, 1)),
+                }
+            }
+            let page = page::charts(picture.as_deref(), &note, &deleted, &frame());
+            Ok(Answer::Page(page.into()))
         }
 
         /// Returns the list of sessions, or what a search finds in them.

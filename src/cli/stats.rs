@@ -11,6 +11,7 @@ use undertext::store::SessionFilter;
 use undertext::verbs::{self, By, Period, Prices, Row};
 
 use super::common::{self, counted, within};
+use super::env::Env;
 use super::words::ONE_OR_ALL;
 use super::{About, CommandError, Context, Exit, archive, export};
 use crate::render::chart::{self, Chart};
@@ -340,23 +341,7 @@ fn draw(
         let why = anyhow!("no answers with token counts; nothing was written");
         return Err(CommandError::user(why));
     }
-    let home = |folder: &str| common::end_of(&context.env.homely(Path::new(folder)), chart::NAME);
-    let mut folders = verbs::grouped(rows, By::Folder, prices);
-    for group in &mut folders {
-        group.name = group.name.as_deref().map(home);
-    }
-    let chart = Chart {
-        all: verbs::sum(rows, prices),
-        days: verbs::grouped(rows, By::Day, prices),
-        groups: vec![
-            ("Agents", verbs::grouped(rows, By::Agent, prices)),
-            ("Models", verbs::grouped(rows, By::Model, prices)),
-            ("Folders", folders),
-        ],
-        today,
-        source: format!("list prices ({}, {})", prices.source, prices.date),
-    };
-    let picture = chart::draw(&chart);
+    let picture = picture(&context.env, rows, prices, today);
     let path = context.env.current_dir.join(file);
     let leftovers = archive::leftovers(&context.env);
     export::write_file(&path, args.force, leftovers.as_ref(), &mut |out| {
@@ -366,6 +351,42 @@ fn draw(
     let size = units::size(picture.len() as u64);
     context.output.note(&format!("Wrote {size} to {}", safe::path(file)));
     Ok(())
+}
+
+/// Returns the picture of rows.
+fn picture(env: &Env, rows: &[Row], prices: &Prices, today: NaiveDate) -> String {
+    let home = |folder: &str| common::end_of(&env.homely(Path::new(folder)), chart::NAME);
+    let mut folders = verbs::grouped(rows, By::Folder, prices);
+    for group in &mut folders {
+        group.name = group.name.as_deref().map(home);
+    }
+    chart::draw(&Chart {
+        all: verbs::sum(rows, prices),
+        days: verbs::grouped(rows, By::Day, prices),
+        groups: vec![
+            ("Agents", verbs::grouped(rows, By::Agent, prices)),
+            ("Models", verbs::grouped(rows, By::Model, prices)),
+            ("Folders", folders),
+        ],
+        today,
+        source: format!("list prices ({}, {})", prices.source, prices.date),
+    })
+}
+
+/// Returns the picture of all sessions, and how many sessions could not be read. Without token counts there is no picture.
+#[cfg(feature = "serve")]
+pub(super) fn picture_of_all(
+    context: &mut Context,
+    archive: &verbs::Archive,
+) -> Result<(Option<String>, u64), CommandError> {
+    let prices = Prices::with(&context.settings()?.prices);
+    let (zone, now) = (context.env.zone, context.env.ambient().now());
+    let day = |time: Timestamp| zone.moment(time).date();
+    let period = Period { since: None, until: None, day: &day };
+    let filter = SessionFilter::default();
+    let (rows, unread) = verbs::spending(archive, &filter, None, &period, &mut |_, _| ())?;
+    let picture = (!rows.is_empty()).then(|| picture(&context.env, &rows, &prices, day(now)));
+    Ok((picture, unread.len() as u64))
 }
 
 #[cfg(test)]

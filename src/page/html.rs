@@ -12,7 +12,7 @@ use super::chosen::Conversation;
 use super::ink::Ink;
 use super::ink::{Html, unmarked};
 use super::view::{Agent, Call, PageView, Part, Picture, Turn};
-use crate::render::safe;
+use crate::render::{chart, safe};
 
 static STYLE: LazyLock<String> = LazyLock::new(|| bare(include_str!("page.css")));
 static SCRIPT: LazyLock<String> = LazyLock::new(|| bare(include_str!("page.js")));
@@ -195,8 +195,11 @@ struct IndexPage<'a> {
 fn policy(script: &str, is_served: bool) -> String {
     let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
     let from = if is_served { "'self'" } else { "'none'" };
+    // A served page may have charts, which have a style of their own.
+    let charts =
+        if is_served { format!(" 'sha256-{}'", hash(chart::STYLE)) } else { String::new() };
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; connect-src {from}; base-uri 'none'; form-action {from}",
+        "default-src 'none'; style-src 'sha256-{}'{charts}; script-src 'sha256-{}'; img-src data:; connect-src {from}; base-uri 'none'; form-action {from}",
         hash(&STYLE),
         hash(script),
     )
@@ -303,6 +306,31 @@ pub(crate) fn report(title: &str, command: &str, text: &str, frame: &Frame) -> S
     let mut ink = Ink::default();
     let (name, command, text) = (ink.line(title), ink.line(command), ink.output(text));
     whole(&ReportPage { head: head(title, None, frame), title: name, command, text, frame })
+}
+
+#[cfg(feature = "serve")]
+#[derive(Template)]
+#[template(path = "charts.html")]
+struct ChartsPage<'a> {
+    head: Head,
+    /// An SVG, in which all texts are escaped.
+    picture: Option<&'a str>,
+    note: &'a str,
+    /// The sessions that agents deleted, by month.
+    deleted: &'a [(String, u64)],
+    frame: &'a Frame,
+}
+
+/// Returns a page with charts of all sessions.
+#[cfg(feature = "serve")]
+pub(crate) fn charts(
+    picture: Option<&str>,
+    note: &str,
+    deleted: &[(String, u64)],
+    frame: &Frame,
+) -> String {
+    let head = head("Tokens and cost", None, frame);
+    whole(&ChartsPage { head, picture, note, deleted, frame })
 }
 
 /// Returns the policy of a served page.

@@ -26,7 +26,7 @@ mod view;
 pub(crate) use html::{Frame, Listed, conversation, index, listed};
 #[cfg(feature = "page")]
 #[cfg(feature = "serve")]
-pub(crate) use html::{Listing, Row, list, report, served_policy};
+pub(crate) use html::{Listing, Row, charts, list, report, served_policy};
 #[cfg(feature = "serve")]
 pub(crate) use ink::Ink;
 #[cfg(feature = "page")]

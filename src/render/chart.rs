@@ -33,11 +33,12 @@ const ROWS: usize = 8;
 /// The longest name of a row in columns.
 pub(crate) const NAME: usize = 30;
 
-const STYLE: &str = "\
+/// Its style. A page that has it inside allows exactly this text.
+pub(crate) const STYLE: &str = "\
 svg{--bg:#fff;--fg:#1f2328;--dim:#656d76;--bar:#2f81a8;--l0:#ebedf0;--l1:#b7dcec;--l2:#74b6d3;--l3:#3a8db5;--l4:#175a7d}
 @media(prefers-color-scheme:dark){svg{--bg:#0d1117;--fg:#e6edf3;--dim:#8d96a0;--bar:#58a6c8;--l0:#1c2128;--l1:#123c52;--l2:#1d6285;--l3:#3591bd;--l4:#7fd0f5}}
 text{font:12px system-ui,sans-serif;fill:var(--fg)}.h{font-size:15px;font-weight:600}.d{fill:var(--dim)}.e{text-anchor:end}
-.b{fill:var(--bar)}.l0{fill:var(--l0)}.l1{fill:var(--l1)}.l2{fill:var(--l2)}.l3{fill:var(--l3)}.l4{fill:var(--l4)}";
+.p{fill:var(--bg)}.b{fill:var(--bar)}.l0{fill:var(--l0)}.l1{fill:var(--l1)}.l2{fill:var(--l2)}.l3{fill:var(--l3)}.l4{fill:var(--l4)}";
 
 /// What the picture shows.
 pub(crate) struct Chart {
@@ -99,7 +100,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n\
-         <rect width=\"100%\" height=\"100%\" style=\"fill:var(--bg)\"/>\n{body}</svg>\n",
+         <rect width=\"100%\" height=\"100%\" class=\"p\"/>\n{body}</svg>\n",
         escaped(&facts)
     )
 }

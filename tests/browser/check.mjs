@@ -157,6 +157,19 @@ for (const colorScheme of ['light', 'dark']) {
     assert.match(await page.textContent('#live'), /new turn/);
     await page.goto(`${origin}/s/${page.url().split('/s/')[1].split('#')[0]}/operations`);
     await axed(page, 'operations');
+    await page.goto(`${origin}/`);
+    await page.click('a[href="/stats"]');
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme });
+      await axed(page, `charts, ${colorScheme}`);
+      for (const width of [390, 1000, 1600]) {
+        await page.setViewportSize({ width, height: 900 });
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${width}: charts scroll sideways`);
+        if (shots) await page.screenshot({ path: path.join(shots, `charts-${width}-${colorScheme}.png`), fullPage: true });
+      }
+    }
+    const [ground, fill] = await page.evaluate(() => ['.p', '.l0'].map(it => getComputedStyle(document.querySelector(it)).fill));
+    assert.notEqual(ground, fill, 'the style of the charts applies');
     await close(page);
   } finally {
     server.kill();

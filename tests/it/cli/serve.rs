@@ -277,3 +277,22 @@ fn secrets_are_masked_until_they_are_asked_for() {
     let shown = served.get(&format!("/s/{id}?secrets=shown"));
     assert!(shown.body.contains(KEY), "{}", shown.body);
 }
+
+#[test]
+fn the_charts_of_stats_are_a_page_and_their_style_is_allowed() {
+    let env = TestEnv::new();
+    let served = Served::start(&env);
+    assert_eq!(served.get("/stats").status, 404, "without sessions");
+    let env = with_examples();
+    env.run(&["import", "-q", "--all"]);
+    let file = env.project().join("usage.svg");
+    env.run(&["stats", "--svg", file.to_str().unwrap()]).success();
+    let picture = fs::read_to_string(file).unwrap();
+    let served = Served::start(&env);
+    assert!(served.get("/").body.contains("href=\"/stats\""));
+    let answer = served.get("/stats");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.body.contains(picture.trim()), "{}", answer.body);
+    assert!(!answer.body.contains("style=\""), "the policy forbids it");
+    assert!(answer.head.contains("no-store"), "{}", answer.head);
+}
