@@ -283,8 +283,8 @@ fn the_charts_of_stats_are_a_page_and_their_style_is_allowed() {
     let env = TestEnv::new();
     let served = Served::start(&env);
     assert_eq!(served.get("/stats").status, 404, "without sessions");
-    let env = with_examples();
-    env.run(&["import", "-q", "--all"]);
+    let garden = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/claude-garden.jsonl");
+    env.run(&["import", "-q", garden]).success();
     let file = env.project().join("usage.svg");
     env.run(&["stats", "--svg", file.to_str().unwrap()]).success();
     let picture = fs::read_to_string(file).unwrap();
