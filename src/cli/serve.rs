@@ -325,7 +325,7 @@ mod pages {
             let read =
                 sessions::read_list(&mut context, &archive, &filter, &having, Order::Newest)?;
             let mut deleted: Vec<(String, u64)> = Vec::new();
-            for listed in read.sessions.iter().filter(|listed| listed.gone) {
+            for listed in &read.sessions {
                 let month = listed.card.active.map_or_else(
                     || "Some time".to_owned(),
                     |at| context.env.zone.moment(at).date().format("%B %Y").to_string(),

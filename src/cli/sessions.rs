@@ -353,16 +353,16 @@ fn folders(context: &Context, sessions: &[ListedSession]) -> Vec<String> {
 }
 
 /// Returns the details that have no room in a session's row.
-fn more_of(env: &Env, listed: &ListedSession, spent: Option<&Expense>) -> [String; 2] {
+fn more_of(env: &Env, listed: &ListedSession, spent: Option<&Expense>) -> Vec<String> {
     let ListedSession { card, kin, .. } = listed;
     let show = |time| env.zone.show(time);
     let folder = card.folder.as_ref().map(|folder| env.homely(Path::new(folder)));
     let kin = kin.as_ref().map(common::kin_words);
     let times = card.started.zip(card.active);
     let times = times.map(|(from, to)| format!("{} to {}", show(from), show(to)));
-    let parts = [times, folder, kin, spent.and_then(units::used)];
+    let parts = [times, folder, kin];
     let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
-    [listed.name.id.clone(), parts]
+    [listed.name.id.clone(), parts].into_iter().chain(spent.and_then(units::used)).collect()
 }
 
 /// Draws how full the window was along a session's path as a row of bars, and formats how full it is now.

@@ -23,6 +23,7 @@ fn a_session_file_has_no_live_file() {
     holds       2 turns, 12 entries
     context     537 of 32,000 tokens; compaction due at 24,000 (23,463 to go)
                 reported by the model
+    used        kettle-mender-1 · 120 tokens in, 0 cached, 30 out
     started     2026-03-14 09:00:01
     active      2026-03-14 09:00:10
     ");
