@@ -320,7 +320,7 @@ mod pages {
                 (None, 0) => "No answers with token counts".to_owned(),
                 (Some(_), 0) => String::new(),
             };
-            let filter = SessionFilter { hidden: true, ..SessionFilter::default() };
+            let filter = SessionFilter::default();
             let having = Having { deleted: true, ..Having::default() };
             let read =
                 sessions::read_list(&mut context, &archive, &filter, &having, Order::Newest)?;

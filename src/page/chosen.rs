@@ -16,8 +16,8 @@ use undertext::model::{
     Block, Card, CheckpointNumber, EntryId, Image, Kind, Message, Source, Text, Thinking,
     Timestamp, first_line,
 };
-use undertext::report::Boundary;
-use undertext::verbs::{Effort, Fork, Line, Masked, Masking, SubAgent};
+use undertext::report::{Boundary, Effort};
+use undertext::verbs::{Fork, Line, Masked, Masking, SubAgent};
 
 use super::private::{is_private_command, is_private_file};
 use crate::render::call::{self, Caller, Subject, Worth};

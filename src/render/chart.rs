@@ -77,14 +77,15 @@ impl Canvas {
 pub(crate) fn draw(chart: &Chart) -> String {
     let mut canvas = Canvas { body: String::new(), y: MARGIN + 10 };
     let Expense { sessions, turns, requests, usage, .. } = &chart.all;
-    let facts = format!(
-        "{} · {} sessions · {} turns · {} requests · {} tokens",
+    let many = |n: u64, one: &str| format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" });
+    let facts = [
         cost(&chart.all),
-        grouped(*sessions),
-        grouped(*turns),
-        grouped(*requests),
-        rounded(usage.total())
-    );
+        many(*sessions, "session"),
+        many(*turns, "turn"),
+        many(*requests, "request"),
+        format!("{} tokens", rounded(usage.total())),
+    ];
+    let facts = facts.join(" · ");
     canvas.text(MARGIN, "h", &facts);
     canvas.y += 30;
     let days: BTreeMap<&str, &Expense> =

@@ -58,7 +58,7 @@ pub use secrets::{Secret, SecretPlace, Secrets};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
-pub use spending::{Expense, Spending, Spent};
+pub use spending::{Effort, Expense, Spending, Spent};
 pub use status::{
     Conversation, Fullness, Layered, ListedSession, Listing, LiveState, OpenIn, Standing, Status,
     Surroundings, UnreadPart, UnreadSession,

@@ -1,9 +1,11 @@
 //! Spending: tokens and what they cost.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::shape::report;
-use crate::model::{Timestamp, Usage};
+use crate::model::{EntryNumber, Timestamp, Usage};
 
 /// What sessions used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,6 +42,15 @@ impl Expense {
         self.last = self.last.max(other.last);
         self
     }
+}
+
+/// What a session used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// All of it, with its sub-agents. What it shares with the session that it was forked from counts too.
+    pub all: Expense,
+    /// What each turn used, by the prompt before the answers. Sub-agents with files of their own do not count.
+    pub turns: BTreeMap<Option<EntryNumber>, Expense>,
 }
 
 /// What all sessions used, each answer once: copies in forks and resumed sessions do not count.

@@ -48,7 +48,7 @@ pub use crate::verbs::look::read::{
     show, status, successor_of,
 };
 pub use crate::verbs::look::sizes::{sizes, sizes_of};
-pub use crate::verbs::look::spending::{By, Effort, Period, Row, effort, grouped, spending, sum};
+pub use crate::verbs::look::spending::{By, Period, Row, effort, grouped, spending, sum};
 pub use crate::verbs::secrets::findings::Wanted;
 pub use crate::verbs::secrets::redact::{Cause, follow_moved, redact, redaction};
 pub use crate::verbs::secrets::suspects::{Suspects, audit_secrets, masking, secret_rules};

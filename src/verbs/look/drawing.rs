@@ -26,7 +26,7 @@ use crate::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Image, Kind,
         LineId, Message, OperationNumber, Position, Run, Timestamp, first_line,
     },
-    report::{Acts, Boundary, Expense, GraphNode, RevertedEnd},
+    report::{Acts, Boundary, Effort, Expense, GraphNode, RevertedEnd},
     search::{Pattern, Seeker, Sought},
     session::{
         Damaged, Damages, Kin, Session, SessionError, Spot, View, derive, entry_ids,
@@ -43,7 +43,7 @@ use crate::{
     },
     verbs::{
         OpsError,
-        look::{edges::edges, note, spending::Effort},
+        look::{edges::edges, note},
     },
     wire::{self, Departure, Graph, How},
 };

@@ -23,7 +23,7 @@ use crate::{
     archive::{Archive, At},
     json::Raw,
     model::{EntryNumber, Kind, LineId, Record, TieKind, Timestamp, Usage},
-    report::{Expense, Spent, UnreadSession},
+    report::{Effort, Expense, Spent, UnreadSession},
     session::Session,
     store::{SessionFilter, Store},
     verbs::{
@@ -179,15 +179,6 @@ pub fn spending(
         }
     });
     failed.map_or(Ok((rows.by_key.into_values().collect(), unread)), Err)
-}
-
-/// What a session used.
-#[derive(Clone, Debug, Default)]
-pub struct Effort {
-    /// All of it, with its sub-agents. What it shares with the session that it was forked from counts too.
-    pub all: Expense,
-    /// What each turn used, by the prompt before the answers. Sub-agents with files of their own do not count.
-    pub turns: BTreeMap<Option<EntryNumber>, Expense>,
 }
 
 /// Returns what a session used, turn by turn.
