@@ -340,8 +340,8 @@ fn say_gone(
 }
 
 /// Counts the lines that calls added to each file, and removed.
-fn changed_lines(calls: &[Block], folder: Option<&Path>) -> BTreeMap<PathBuf, [u64; 2]> {
-    let mut files: BTreeMap<PathBuf, [u64; 2]> = BTreeMap::new();
+fn changed_lines(calls: &[Block], folder: Option<&Path>) -> BTreeMap<PathBuf, [usize; 2]> {
+    let mut files: BTreeMap<PathBuf, [usize; 2]> = BTreeMap::new();
     for call in calls {
         let Block::Call { name, input, .. } = call else { continue };
         for (path, [added, removed]) in call::changes(name, input) {

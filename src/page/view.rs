@@ -513,9 +513,9 @@ impl Builder<'_> {
         turn.commands += usize::from(said.answer == Worth::Ends);
         if self.is_on_path {
             self.collect(
-                input,
+                (name, input),
                 &title,
-                (added, removed),
+                [added, removed],
                 (said.answer, is_list),
                 failed.as_deref(),
                 turn,
@@ -562,9 +562,9 @@ impl Builder<'_> {
     /// Notes the files and commands of a call.
     fn collect(
         &mut self,
-        input: &str,
+        said: (&str, &str),
         title: &str,
-        lines: (usize, usize),
+        lines: [usize; 2],
         kind: (Worth, bool),
         failed: Option<&str>,
         turn: &Turn,
@@ -572,13 +572,17 @@ impl Builder<'_> {
         let place = (turn.id.clone(), turn.name.clone());
         match kind {
             (Worth::Success, false) => {
-                for path in call::changed_files(input) {
+                let mut changes = call::changes(said.0, said.1);
+                if let [(_, only)] = changes.as_mut_slice() {
+                    *only = lines;
+                }
+                for (path, [added, removed]) in changes {
                     let folder = self.said.facts.folder.as_deref();
                     let below = folder.and_then(|it| path.strip_prefix(it)?.strip_prefix('/'));
                     let changes = self.files.entry(below.unwrap_or(&path).to_owned()).or_default();
                     changes.edits += 1;
-                    changes.added += lines.0;
-                    changes.removed += lines.1;
+                    changes.added += added;
+                    changes.removed += removed;
                     if changes.turns.last() != Some(&place) {
                         changes.turns.push(place.clone());
                     }

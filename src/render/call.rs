@@ -359,7 +359,7 @@ pub(crate) fn is_about(input: &str, is_it: &dyn Fn(Subject<'_>) -> bool) -> bool
 }
 
 /// Returns the files that a call changes, each with the number of lines that it adds and removes there.
-pub(crate) fn changes(name: &str, input: &str) -> Vec<(String, [u64; 2])> {
+pub(crate) fn changes(name: &str, input: &str) -> Vec<(String, [usize; 2])> {
     let mut files: Vec<_> = changed_files(input).into_iter().map(|path| (path, [0, 0])).collect();
     // The lines of several files are below their names.
     let mut at = if files.len() > 1 { None } else { Some(0) };
@@ -381,7 +381,7 @@ pub(crate) fn changes(name: &str, input: &str) -> Vec<(String, [u64; 2])> {
 }
 
 /// Returns the files that a call changes.
-pub(crate) fn changed_files(input: &str) -> Vec<String> {
+fn changed_files(input: &str) -> Vec<String> {
     let mut files = Vec::new();
     let value = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
     match &value {
@@ -648,7 +648,7 @@ mod tests {
 
     #[test]
     fn changed_lines_are_counted_by_file() {
-        let check = |input: &str, expected: &[(&str, [u64; 2])]| {
+        let check = |input: &str, expected: &[(&str, [usize; 2])]| {
             let expected: Vec<_> =
                 expected.iter().map(|(path, n)| ((*path).to_owned(), *n)).collect();
             assert_eq!(changes("edit", input), expected, "{input}");
