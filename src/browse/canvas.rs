@@ -13,7 +13,7 @@ use crate::render::style::{Label, Span, Styles};
 
 const COLOURS: [Color; 8] = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
 
-/// Signs of one column, and what is drawn where some take two.
+/// Signs, and what replaces them in terminals that draw some of them two columns wide.
 #[rustfmt::skip]
 const ASCII: [(&str, char); 18] = [
     ("◉", '@'), ("○", 'o'), ("●◆", '*'), ("↶‹←", '<'), ("›→▸▌▎", '>'), ("▾↓", 'v'), ("↑", '^'), ("✎", '%'),
@@ -21,7 +21,7 @@ const ASCII: [(&str, char); 18] = [
     ("▇█", '#'), ("…", '~'), ("⇄", '='),
 ];
 
-/// A buffer to draw into, whether it is coloured, and with which signs.
+/// A buffer to draw into, whether it uses colours, and which signs it draws.
 pub(super) struct Canvas<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) styles: Styles,

@@ -146,7 +146,7 @@ pub(crate) struct Found {
 /// What the state asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Draw the graph of a session, in so many columns, and fold its reverted branches if this is true.
+    /// Draw the graph of a session in this many columns, with its reverted branches folded if this is true.
     Graph(SessionName, usize, bool),
     /// Read the block of rows that begins at `first`, a multiple of [`BLOCK`].
     Rows {

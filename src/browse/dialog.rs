@@ -68,7 +68,7 @@ impl Field {
     }
 }
 
-/// A name for a place, which is the name of a branch that ends there.
+/// A name for a place: a branch of this name will end there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Naming {
     pub(super) place: String,
@@ -111,7 +111,7 @@ pub(super) enum Dialog {
 }
 
 impl Dialog {
-    /// Handles a key. A page has so many rows, and `candidates` returns the words that may follow a command line.
+    /// Handles a key. `page` is the height of a page in rows; `candidates` returns the words that may follow a command line.
     pub(super) fn on_key(
         &mut self,
         key: KeyEvent,

@@ -162,7 +162,7 @@ impl Turns {
         let before = self.graph.replace(graph);
         let Some(graph) = &self.graph else { return 0 };
         self.word = Some(graph.word.clone());
-        // More rows of a graph that was not whole are older ones, and those that were unfolded are not new.
+        // Older rows, and rows that were folded, are not new turns.
         let is_comparable =
             |before: &&Graph| before.is_whole && before.is_folded == graph.is_folded;
         let whole = before.as_ref().filter(is_comparable);

@@ -223,7 +223,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     context.tell_unread_sessions(&damaged)
 }
 
-/// Returns what sessions used. One that cannot be read hides only that.
+/// Returns what sessions used; `None` for one that cannot be read.
 fn spent(
     context: &mut Context,
     archive: &Archive,

@@ -23,7 +23,7 @@ use crate::render::table::{Cell, Label, Left, Right, Table};
 use crate::render::units::{self, grouped};
 use crate::render::wrap::wrap;
 
-/// What was used is counted in sessions of at most this many entries; `stats` counts longer ones.
+/// Tokens are only counted in sessions of at most this many entries; `stats` has no limit.
 const COUNTED: u64 = 20_000;
 /// The width of the row names.
 const NAMES: usize = "checkpoint  ".len();
@@ -173,7 +173,7 @@ fn wait_until_idle(context: &mut Context, session: &At<'_>, seconds: Option<u64>
     Exit::No
 }
 
-/// Returns what a session used that is not too long to be counted. What cannot be read hides only this.
+/// Returns what a session used, unless it is too long to count or cannot be read.
 fn spent(session: &At<'_>, settings: &Settings) -> Option<Expense> {
     let is_counted = session.state.entries() <= COUNTED;
     let effort = is_counted.then(|| verbs::effort(session, &Prices::with(&settings.prices)));

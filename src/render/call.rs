@@ -358,7 +358,7 @@ pub(crate) fn is_about(input: &str, is_it: &dyn Fn(Subject<'_>) -> bool) -> bool
     })
 }
 
-/// Returns the files that a call changes, each with the number of lines that it adds and removes there.
+/// Returns the files that a call changes, with the numbers of added and removed lines.
 pub(crate) fn changes(name: &str, input: &str) -> Vec<(String, [usize; 2])> {
     let mut files: Vec<_> = changed_files(input).into_iter().map(|path| (path, [0, 0])).collect();
     // The lines of several files are below their names.

@@ -82,7 +82,7 @@ pub(crate) fn changed(
     Ok(())
 }
 
-/// The width that two columns of a diff need at least.
+/// The minimum width of a diff in two columns.
 const SIDE_BY_SIDE: usize = 60;
 const BAR: &str = " │ ";
 

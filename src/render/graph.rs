@@ -245,7 +245,7 @@ pub(crate) struct Counts {
     pub(crate) compactions: u64,
 }
 
-/// The nodes whose rows show others too: the first node of each reverted branch shows all of it, if it is folded.
+/// What is folded: the row of a reverted branch's first node shows the whole branch.
 #[cfg(feature = "browse")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folds(BTreeMap<usize, usize>);
@@ -429,7 +429,7 @@ fn acts_words(acts: Acts) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// Formats how long a turn took that began at a time, and what it cost.
+/// Formats how long a turn took, from its beginning to its last answer, and what it cost.
 fn spent_words(began: Option<Timestamp>, spent: &Expense) -> String {
     let lasted = began.zip(spent.last).map(|(from, to)| to.0.saturating_sub(from.0));
     let lasted = lasted.filter(|ms| *ms >= 1_000).map(units::span);

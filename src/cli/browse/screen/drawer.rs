@@ -247,7 +247,7 @@ impl<'a> Board<'a> {
         nodes.into_iter().zip(edges).map(row).collect()
     }
 
-    /// Adds what its row shows too to a node.
+    /// Adds to a node what was folded into its row.
     fn fold(&self, node: &mut GraphNode) -> Result<(), CommandError> {
         let within: Vec<usize> = self.folds.within(node.node).collect();
         if within.is_empty() {
@@ -270,7 +270,7 @@ impl<'a> Board<'a> {
         Ok(())
     }
 
-    /// Returns the row that shows a node which has none of its own.
+    /// Returns the row that what was sought is folded into.
     fn row_within(&self, sought: &Sought) -> Result<Option<usize>, CommandError> {
         let mut found = None;
         self.drawing.each(|node| {
