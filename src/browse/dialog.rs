@@ -302,6 +302,13 @@ impl Proposal {
         Some(change)
     }
 
+    /// Keeps the prompt for a revert that was asked for before its turn was read.
+    pub(super) fn see_prompt(&mut self, prompt: Option<String>) {
+        if self.note.is_some() {
+            self.prompt = self.prompt.take().or(prompt);
+        }
+    }
+
     /// Returns the command line that makes the change, or saves it while an agent has the session open.
     pub(super) fn command(&self) -> Vec<String> {
         let mut args = self.args.clone();

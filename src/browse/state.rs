@@ -254,7 +254,10 @@ impl Browse {
             Answer::Conversation(shown) => {
                 if self.turns.is_shown(&shown.session) && self.read.as_ref() == Some(&shown.place) {
                     self.reader.show(shown);
-                    self.see_prompt();
+                    let prompt = self.prompt();
+                    if let Some(Dialog::Change(change)) = &mut self.dialog {
+                        change.see_prompt(prompt);
+                    }
                 }
             }
             Answer::LaidOut(draft, rows) => {
@@ -304,16 +307,6 @@ impl Browse {
                 }
             }
             Answer::Failed(why) => self.out.say(Label::Error, &why),
-        }
-    }
-
-    /// Keeps the prompt for a revert that was asked for before its turn was read.
-    fn see_prompt(&mut self) {
-        let prompt = self.prompt();
-        if let Some(Dialog::Change(change)) = &mut self.dialog
-            && change.note.is_some()
-        {
-            change.prompt = change.prompt.take().or(prompt);
         }
     }
 

@@ -42,6 +42,10 @@ async function close(page) {
   await page.context().close();
 }
 
+// Whether something comes true within ten seconds: a page does what a key or a link asks for when it gets to it.
+const until = (page, test, arg) => page.waitForFunction(test, arg, { timeout: 10_000 }).then(() => true, () => false);
+const shows = (page, selector, state = 'visible') => page.waitForSelector(selector, { state, timeout: 10_000 }).then(() => true, () => false);
+
 async function axed(page, what) {
   // The page's policy forbids scripts of others, so axe-core runs in the debugger's world.
   const client = await page.context().newCDPSession(page);
@@ -71,7 +75,7 @@ for (const colorScheme of ['light', 'dark']) {
       await axed(page, `the page, ${colorScheme}`);
       for (const view of ['files', 'commands', 'lost']) {
         await page.click(`.views a[href="#${view}"]`);
-        assert.ok(await page.isVisible(`#${view}`) && !await page.isVisible('#turns'), view);
+        assert.ok(await shows(page, `#${view}`) && await shows(page, '#turns', 'hidden'), view);
         await axed(page, view);
       }
     }
@@ -82,42 +86,42 @@ for (const colorScheme of ['light', 'dark']) {
 {
   const page = await open(address);
   const current = () => page.evaluate(() => document.querySelector('.rail a[aria-current]')?.getAttribute('href'));
+  const found = text => until(page, it => document.querySelector('.find output').textContent.startsWith(it), text);
   const press = async (...all) => { for (const key of all) { await page.keyboard.press(key); await page.waitForTimeout(120); } };
   const first = await current();
   await press('J', 'J');
-  assert.notEqual(await current(), first, 'J goes to the next turn');
+  assert.ok(await until(page, it => document.querySelector('.rail a[aria-current]')?.getAttribute('href') !== it, first), 'J goes to the next turn');
   await press('K', 'K', 'j', 'k');
   for (const [key, selector] of [['c', '.boundary'], ['r', '.fork'], ['f', '.failed, [data-is~=bad]'], ['e', '.change']]) {
     await page.evaluate(() => scrollTo(0, 0));
     await press('g', key);
-    const is = await page.evaluate(s => [...document.querySelectorAll(s)].some(e => { const y = e.getBoundingClientRect().top; return y > -5 && y < 400; }), selector);
+    const is = await until(page, s => [...document.querySelectorAll(s)].some(e => { const y = e.getBoundingClientRect().top; return y > -5 && y < 400; }), selector);
     assert.ok(is, `g ${key} shows ${selector}`);
   }
   await press('t');
-  assert.equal(await page.evaluate(() => document.querySelectorAll('.run details:not([open])').length), 0, 't opens calls');
+  assert.ok(await until(page, () => !document.querySelector('.run details:not([open])')), 't opens calls');
   await press('t');
-  assert.equal(await page.isVisible('.run'), false, 't hides calls');
+  assert.ok(await shows(page, '.run', 'hidden'), 't hides calls');
   await press('t', '/');
   await page.keyboard.type('watered for 3 ');
-  await page.waitForTimeout(400);
-  assert.match(await page.textContent('.find output'), /^1 of \d+/);
+  assert.ok(await found('1 of '), 'the first hit');
   await page.keyboard.press('Enter');
-  assert.match(await page.textContent('.find output'), /^2 of \d+/);
+  assert.ok(await found('2 of '), 'the second hit');
   await press('Escape');
-  assert.equal(await page.isVisible('.find'), false);
+  assert.ok(await shows(page, '.find', 'hidden'), 'Escape closes the search');
   await press('?');
-  assert.ok(await page.isVisible('#keys'));
+  assert.ok(await shows(page, '#keys'), '? shows the keys');
   await axed(page, 'the keys');
   await press('Escape', 'L');
-  assert.ok(await page.isVisible('#lost'), 'L shows what was lost');
+  assert.ok(await shows(page, '#lost'), 'L shows what was lost');
   await page.click('.views a[href="#turns"]');
   await page.click('button[data-filter=bad]');
-  const shown = await page.evaluate(() => [...document.querySelectorAll('#turns > article')].filter(e => e.getClientRects().length).every(e => e.dataset.is.includes('bad')));
+  const shown = await until(page, () => [...document.querySelectorAll('#turns > article')].filter(e => e.getClientRects().length).every(e => e.dataset.is.includes('bad')));
   assert.ok(shown, 'the filter shows failures only');
   await page.click('button[data-filter=bad]');
   await page.evaluate(() => document.querySelectorAll('.fork details').forEach(it => { it.open = false; }));
   await press('c');
-  assert.ok(await page.isVisible('.compare .sides'), 'c compares');
+  assert.ok(await shows(page, '.compare .sides'), 'c compares');
   // Every link leads somewhere on the page.
   const broken = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')].map(a => decodeURIComponent(a.getAttribute('href').slice(1))).filter(id => !document.getElementById(id)));
   assert.deepEqual(broken, [], 'broken links');
@@ -129,7 +133,7 @@ for (const colorScheme of ['light', 'dark']) {
 
 {
   const page = await open(`${address}#review`);
-  assert.ok(await page.evaluate(() => document.body.classList.contains('review') && document.querySelectorAll('mark').length > 0), 'review marks');
+  assert.ok(await until(page, () => document.body.classList.contains('review') && document.querySelectorAll('mark').length > 0), 'review marks');
   await close(page);
 }
 
@@ -154,7 +158,7 @@ for (const colorScheme of ['light', 'dark']) {
     const before = await page.evaluate(() => document.querySelectorAll('#turns > article').length);
     fs.appendFileSync(live, session({ turns: 9 }).slice(session().length));
     await page.waitForFunction(n => document.querySelectorAll('#turns > article').length > n, before, { timeout: 30_000 });
-    assert.match(await page.textContent('#live'), /new turn/);
+    assert.ok(await until(page, () => document.querySelector('#live').textContent.includes('new turn')), 'the page says that it grew');
     await page.goto(`${origin}/s/${page.url().split('/s/')[1].split('#')[0]}/operations`);
     await axed(page, 'operations');
     await page.goto(`${origin}/`);
@@ -168,8 +172,8 @@ for (const colorScheme of ['light', 'dark']) {
         if (shots) await page.screenshot({ path: path.join(shots, `charts-${width}-${colorScheme}.png`), fullPage: true });
       }
     }
-    const [ground, fill] = await page.evaluate(() => ['.p', '.l0'].map(it => getComputedStyle(document.querySelector(it)).fill));
-    assert.notEqual(ground, fill, 'the style of the charts applies');
+    const styled = () => new Set(['.p', '.l0'].map(it => getComputedStyle(document.querySelector(it)).fill)).size === 2;
+    assert.ok(await until(page, styled), 'the style of the charts applies');
     await close(page);
   } finally {
     server.kill();
